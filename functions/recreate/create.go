@@ -67,11 +67,7 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref pro
 	if err != nil {
 		return h.failed(ctx, r, what+" refused", err)
 	}
-	accepted := what + " accepted"
-	if o.far != "" {
-		accepted += ": " + o.far
-	}
-	_, err = h.Fleet.Advancer.Answer(ctx, r.Request, op, accepted, nil)
+	_, err = h.Fleet.Advancer.Conclude(ctx, evidence.Answered{Request: r.Request, Operation: op, Text: what + " accepted", Note: o.far})
 	return err
 }
 

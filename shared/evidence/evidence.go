@@ -199,8 +199,9 @@ type Answered struct {
 	NoCall  NoCall
 	Failed  map[string]reason.Code
 	LeftOut []string
-	// Text describes what the function did, for people.
+	// Text describes what the function did, for people. Note is what else they should know of it: they are told once.
 	Text string
+	Note string
 }
 
 // NoCall says how far the function came that answers without a call.

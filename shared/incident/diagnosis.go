@@ -264,15 +264,7 @@ func (d *diagnosis) whole() bool {
 func (d *diagnosis) lastTrouble() time.Time { return d.in.lastTrouble() }
 
 // wantedSince is when the first call of a kind was wanted, or now.
-func (d *diagnosis) wantedSince(a events.Action) time.Time {
-	first := d.now
-	for i := range d.w.Effects {
-		if x := &d.w.Effects[i]; x.Action == a && x.First.Before(first) && !d.w.forgotten(x, d.now) {
-			first = x.First
-		}
-	}
-	return first
-}
+func (d *diagnosis) wantedSince(a events.Action) time.Time { return d.w.wantedSince(a, d.now) }
 
 // told reports whether people were told something of a life since a time.
 func (d *diagnosis) told(of Topic, slice, life string, since time.Time) bool {

@@ -43,6 +43,7 @@
 //	what is replaced, and where            rule_replace.go, place.go; a zone that preempts, left.go
 //	who may train, in which attempt        rule_admit.go, rule_crash.go, lease.go
 //	what maintenance leads to, and when    rule_maintenance.go; how long before, lead.go and training.go
+//	what a wait for capacity says          capacity.go
 //	what a call costs, and what pays back  budget.go
 //	what may be spent on chips             spend.go
 //	when a call is made again, or given up effects.go, record_call.go, patience.go

@@ -140,6 +140,17 @@ func (w *Workload) firstWanted(a events.Action) (first time.Time) {
 	return first
 }
 
+// wantedSince is when the first call of a kind was wanted that is wanted still, or may come back; now for none.
+func (w *Workload) wantedSince(a events.Action, now time.Time) time.Time {
+	var first time.Time
+	for i := range w.Effects {
+		if x := &w.Effects[i]; x.Action == a && !w.forgotten(x, now) {
+			first = earliest(first, x.First)
+		}
+	}
+	return cmp.Or(first, now)
+}
+
 // stays reports whether an effect that nobody wants any more is kept, because its call may do its work all the same.
 func (x *effects) stays(effect *Effect) bool {
 	switch {

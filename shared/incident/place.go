@@ -214,7 +214,7 @@ func (d *diagnosis) free(s *slot, places []view.Place) (at view.Place, from time
 // turn is from when a place may be asked, once those before it have refused.
 func (d *diagnosis) turn(s *slot, at view.Place) time.Time {
 	if after := s.After(d.p, at); after > 0 {
-		return d.by(d.refusedSince(), after)
+		return d.by(d.w.refusedSince(d.now), after)
 	}
 	return time.Time{}
 }
@@ -239,8 +239,11 @@ func (in *Incident) refusal(at view.Place) (r view.Refusal) {
 
 // refusalWords are why a place refused, in words.
 func refusalWords(c reason.Code) string {
-	if c == reason.Stockout.Code() {
+	switch c {
+	case reason.Stockout.Code():
 		return "no capacity"
+	case reason.Quota.Code():
+		return "quota used up"
 	}
 	return strings.ReplaceAll(string(c), "_", " ")
 }

@@ -107,11 +107,14 @@ func (f *facts) cannot(x *Effect) {
 // refused records that a place refused to give a slice. The next place is asked at once.
 func (f *facts) refused(x *Effect, failure evidence.Failure) {
 	if in := f.w.Incident; in != nil {
-		in.Refusals = slices.DeleteFunc(in.Refusals, func(r view.Refusal) bool { return r.Place == x.Place })
-		in.Refusals = append(in.Refusals, view.Refusal{
-			Place: x.Place, At: f.now, Until: f.now.Add(f.againIn(x, failure.Class)), Never: isForGood(failure.Class),
+		r := view.Refusal{
+			Place: x.Place, Since: f.now, At: f.now, Until: f.now.Add(f.againIn(x, failure.Class)), Tries: 1, Never: isForGood(failure.Class),
 			Text: failure.Message, Code: failure.Reason(),
-		})
+		}
+		if last := in.refusal(x.Place); last.Tries > 0 && !last.At.Before(f.w.wantedSince(x.Action, f.now)) { // else it is another wait
+			r.Since, r.Tries = last.Since, last.Tries+1
+		}
+		in.Refusals = append(slices.DeleteFunc(in.Refusals, func(o view.Refusal) bool { return o.Place == r.Place }), r)
 	}
 	for _, name := range x.all() { // what has shown for a moment was not made after all
 		s := f.w.Slice(name)

@@ -218,7 +218,7 @@ func cover(covered map[string]bool, wants []Want) {
 // creates is the creation of what is gone.
 func (d *diagnosis) creates(all []*slot) *Step {
 	first := all[max(0, slices.IndexFunc(all, func(s *slot) bool { return !s.isThere() }))]
-	since, queues, apart, covered := d.wantedSince(events.ActionCreate), d.waitsForCapacity(), d.isApart(), map[string]bool{}
+	since, queues, apart, covered := d.wantedSince(events.ActionCreate), d.w.waitsForCapacity(d.now), d.isApart(), map[string]bool{}
 	s := call(view.PhaseCreating, d.whyCreated(first, apart), time.Time{})
 	for _, o := range all {
 		s.Until = earliest(s.Until, d.comesBy(o, since, queues))
@@ -249,8 +249,8 @@ func (s *slot) isThere() bool { return s.exists() && (s.create == nil || s.creat
 
 // comesTooLate leaves to a person what has not come in its time, or for as long as the policy waits for capacity.
 func (d *diagnosis) comesTooLate(s *slot, until time.Time) *Step {
-	switch waits := d.waitsForCapacity() || len(d.those(d.isFilled)) > 0; {
-	case waits && d.p.GiveUpAfter > 0 && d.passed(d.refusedSince(), d.p.GiveUpAfter):
+	switch waits := d.w.waitsForCapacity(d.now) || len(d.those(d.isFilled)) > 0; {
+	case waits && d.p.GiveUpAfter > 0 && d.passed(d.w.refusedSince(d.now), d.p.GiveUpAfter):
 		return escalate(reason.CodeGaveUp, story.GaveUp.With(events.Span(d.p.GiveUpAfter)), story.CreateByHand.With(s.Name))
 	case !until.IsZero() && d.over(until):
 		return escalate(reason.CodeOverdue, story.CreationLasts.With(s.Name), story.CreateByHand.With(s.Name))
@@ -258,8 +258,8 @@ func (d *diagnosis) comesTooLate(s *slot, until time.Time) *Step {
 	return nil
 }
 
-// comesBy is until when a slot has to be there; zero for capacity for Spot, which is one of the two waits that have no end. A creation that was
-// accepted, and has not failed, has as much time again: what comes late is as good as what comes early.
+// comesBy is until when a slot has to be there; zero for capacity for Spot, which is one of the two waits that have no end, unless the policy gives up
+// after a time. A creation that was accepted, and has not failed, has as much time again: what comes late is as good as what comes early.
 func (d *diagnosis) comesBy(s *slot, since time.Time, queues bool) time.Time {
 	x := s.create
 	switch {
@@ -267,39 +267,14 @@ func (d *diagnosis) comesBy(s *slot, since time.Time, queues bool) time.Time {
 		return s.healsBy
 	case s.exists():
 		return d.by(s.Since, 2*bounds.RecreateFor)
+	case s.ownCapacity() == events.Spot && queues && d.p.GiveUpAfter > 0:
+		return d.by(d.w.refusedSince(d.now), d.p.GiveUpAfter)
 	case s.ownCapacity() == events.Spot && queues:
 		return time.Time{}
 	case x != nil && !x.Answered.IsZero():
 		return d.by(x.First, 2*bounds.RecreateFor)
 	}
 	return d.by(since, bounds.RecreateFor+d.p.LastTurn())
-}
-
-// waitsForCapacity reports whether a creation was refused for want of capacity since it was wanted, or waits in a queue.
-func (d *diagnosis) waitsForCapacity() bool {
-	since := d.wantedSince(events.ActionCreate)
-	refused := slices.ContainsFunc(d.in.Refusals, func(r view.Refusal) bool { return !r.Never && !r.At.Before(since) })
-	return refused || len(d.those(func(s *slot) bool { return !s.Ordered.IsZero() })) > 0
-}
-
-// refusedSince is since when what is to be created waits for capacity: since the first refusal, or the order that waits in a queue, of which an
-// incident waits from its opening on. Where that is not known any more, it is since the creation was wanted.
-func (d *diagnosis) refusedSince() time.Time {
-	wanted, first := d.wantedSince(events.ActionCreate), d.now
-	for i := range d.slots {
-		if at := d.slots[i].Ordered; !at.IsZero() {
-			first = earlier(first, later(at, d.in.Opened))
-		}
-	}
-	for _, c := range d.in.Calls {
-		if refused := c.Action == events.ActionCreate && c.Code != "" && !c.NotMade; refused && !c.At.Before(wanted) {
-			first = earlier(first, c.At)
-		}
-	}
-	if first.Equal(d.now) || d.in.CallsLeftOut > 0 {
-		return wanted
-	}
-	return first
 }
 
 // isFilled reports whether an order of ours in a queue is being filled: as long as that lasts, nothing is there.

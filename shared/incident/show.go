@@ -72,11 +72,12 @@ func (w *Workload) shownWait(now time.Time) *view.Wait {
 	if n := len(w.Holds); n > 0 && now.Before(w.Holds[n-1].Until) {
 		v.Held, v.HeldCode = w.Holds[n-1].Why, w.Holds[n-1].Code
 	}
-	if in.Status.Label == view.PhaseCreating && !in.Status.Reminded.IsZero() {
-		v.ToldSince = in.Status.Since
-	}
 	for _, x := range w.Effects {
 		v.Tries = max(v.Tries, x.Failures)
+	}
+	if in.Status.Label == view.PhaseCreating && w.waitsForCapacity(now) {
+		w.addCapacity(v, now)
+		v.Reminded = in.Status.Reminded
 	}
 	return v
 }
@@ -166,16 +167,20 @@ func (w Workload) ShownIncident(in Incident, now time.Time) view.Incident {
 	}
 	v.Save = w.shownSave(in, now)
 	w.addCost(&v, &in, now)
-	addLines(&v, in.Lines)
+	w.addLines(&v, in, now)
 	return v
 }
 
-// addLines adds the story. What was only watched is told with what would have been called, and the end with its cost.
-func addLines(v *view.Incident, lines []Line) {
+// addLines adds the story. What was only watched is told with what would have been called, the last wait for capacity with what came of it so far,
+// and the end with its cost.
+func (w *Workload) addLines(v *view.Incident, in Incident, now time.Time) {
 	would := strings.Join(v.WouldHave(), "; ")
-	for _, l := range lines {
+	lacked := lastOf(in.Lines, story.AwaitCapacity)
+	for i, l := range in.Lines {
 		shown := l.shown()
 		switch {
+		case i == lacked:
+			shown.Reason = w.lacked(in, l.At, now)
 		case l.Kind == view.LineEnded:
 			shown.Text = summary(*v)
 		case l.What.Sentence == story.OnlyWatch && would != "":
@@ -183,6 +188,16 @@ func addLines(v *view.Incident, lines []Line) {
 		}
 		v.Timeline = append(v.Timeline, shown)
 	}
+}
+
+// lastOf is the last line that says a sentence; -1 for none.
+func lastOf(lines []Line, s story.Sentence) int {
+	for i, l := range slices.Backward(lines) {
+		if l.What.Sentence == s {
+			return i
+		}
+	}
+	return -1
 }
 
 // summary is how an incident ended, and what it cost.

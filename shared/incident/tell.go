@@ -29,7 +29,10 @@ func (t *teller) step(plan Step) bool {
 	} else {
 		*st = Status{Rule: plan.Rule, Label: plan.Label, Since: t.now, Until: plan.Until, Asks: plan.Asks, Questions: plan.Questions}
 	}
-	what, why := t.w.describe(plan), plan.Why
+	what, why, lacks := t.w.describe(plan), plan.Why, t.lacks(plan)
+	if lacks {
+		what = story.AwaitCapacity.With()
+	}
 	if x := t.w.barred(plan); x != nil {
 		what, why = story.LeaveState.With(events.Span(bounds.BarredFor), t.w.holder(x.Slice)), story.Bars.With(x.Last.Text)
 	}
@@ -37,7 +40,12 @@ func (t *teller) step(plan Step) bool {
 		t.line(Line{Kind: view.LineDecided, What: what, Why: why, Code: plan.Code})
 		changed = true
 	}
-	return t.remind(plan) || changed
+	return t.remind(plan, lacks) || changed
+}
+
+// lacks reports whether a step is a wait for capacity. It has one line, whatever place is asked next.
+func (t *teller) lacks(plan Step) bool {
+	return plan.Label == view.PhaseCreating && plan.Asks == "" && t.w.waitsForCapacity(t.now)
 }
 
 // barred is a deletion of a step that a state forbids; nil for none.
@@ -67,19 +75,22 @@ func (w *Workload) isNow(s *slot) story.Reason {
 	return story.IsNow.With(w.noun(s.Name), cmp.Or(s.State, string(s.Condition)))
 }
 
-// isTold reports whether a line that is so was told since the present wait began. A wait that goes from zone to zone tells of each zone once.
+// isTold reports whether a line that is so was told since the present wait began.
 func (t *teller) isTold(is func(Line) bool) bool {
 	in := t.w.Incident
 	return slices.ContainsFunc(in.Lines, func(l Line) bool { return !l.At.Before(in.Status.Since) && is(l) })
 }
 
-// remind reminds people of a wait that has no end: first after an hour, and then every few hours.
-func (t *teller) remind(plan Step) bool {
+// remind reminds people of a wait that has no end, or lacks capacity: first after an hour, and then every few hours. The line of a wait for capacity
+// tells of it by itself.
+func (t *teller) remind(plan Step, lacks bool) bool {
 	st := &t.w.Incident.Status
-	if !plan.Until.IsZero() || plan.End != nil || t.now.Before(remindAt(st.Since, st.Reminded)) {
+	if !plan.Until.IsZero() && !lacks || plan.End != nil || t.now.Before(remindAt(st.Since, st.Reminded)) {
 		return false
 	}
-	st.Reminded = t.now
+	if st.Reminded = t.now; lacks {
+		return true
+	}
 	t.line(Line{Kind: view.LineDecided, What: story.Still.With(t.w.describe(plan).String()), Why: story.WaitedFor.With(events.Span(t.now.Sub(st.Since)))})
 	return true
 }

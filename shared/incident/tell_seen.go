@@ -12,6 +12,12 @@ import (
 
 // seen tells the evidence that was news to the open incident.
 func (t *teller) seen(e evidence.Evidence) {
+	if a, is := e.(evidence.Answered); is {
+		defer t.noted(a.Note)
+	}
+	if t.w.isTry(e, t.now) {
+		return
+	}
 	t.saw(whatHappened(e))
 	switch e := e.(type) {
 	case evidence.Read:
@@ -94,8 +100,8 @@ func (t *teller) sawReading(e evidence.Read) {
 	case l == nil:
 	case e.Condition == evidence.Creating && l.Incarnation.Created.After(in.Opened):
 		line.What, line.Why = story.LivesIn.With(noun, e.Zone), story.IsIncarnation.With(e.Incarnation.String())
-	case e.Condition == evidence.Ready && l.Maker == in.ID && l.Since.Equal(l.Read) && len(in.Refusals) > 0:
-		line.What, line.Why = story.CapacityFound.With(e.Zone), line.What
+	case e.Condition == evidence.Ready && l.Maker == in.ID && l.Since.Equal(l.Read) && t.w.waitsForCapacity(t.now):
+		line.What, line.Why = t.w.capacityFound(t.w.Slice(e.Slice), t.now), line.What
 	}
 	t.line(line)
 }
@@ -107,6 +113,14 @@ func (t *teller) came(text string, failure *evidence.Failure) {
 	}
 	again := func(o Line) bool { return failure != nil && o.What.Equal(l.What) && o.Why.Equal(l.Why) }
 	if (text != "" || failure != nil) && !t.isTold(again) {
+		t.line(l)
+	}
+}
+
+// noted tells what else people should know of a call.
+func (t *teller) noted(note string) {
+	l := Line{Kind: view.LineCame, What: story.Said.With(note)}
+	if note != "" && !t.isTold(func(o Line) bool { return o.What.Equal(l.What) }) {
 		t.line(l)
 	}
 }

@@ -1,6 +1,8 @@
 package incident_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/view"
 )
 
@@ -84,36 +87,81 @@ func TestQuotaIsNotAskedForBlindly(t *testing.T) {
 	}
 }
 
-// TestAZoneThatJustFailedIsNotAskedForTheNextLoss: what has just refused one slice refuses another; and the story says when capacity was found.
+// TestAZoneThatJustFailedIsNotAskedForTheNextLoss: what has just refused one slice refuses another.
 func TestAZoneThatJustFailedIsNotAskedForTheNextLoss(t *testing.T) {
 	t.Parallel()
 	n := at(t, "spot", true, created+", intend create, stockout create, do, read ours made, 20s, read lost, do, read gone")
 	if got := n.places(); got != "llama-8b in us-west4-b" {
 		t.Errorf("asked for is %q:\n%s", got, n.tale())
 	}
-	if said := n.goes("do, read ours").tale(); !strings.Contains(said, "capacity was found in us-west4-b") {
-		t.Errorf("nothing says that capacity was found:\n%s", said)
+}
+
+// TestAWaitForCapacityIsOneLine that grows: a night in which no zone has room is as long as one with a single refusal. People are reminded of it after
+// an hour and every six hours, and read where capacity was found.
+func TestAWaitForCapacityIsOneLine(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "llama-8b").under("spot")
+	n.p.Zones = []string{"us-west4-a", "us-west4-b", "us-west4-c", "us-west4-d", "us-central1-a"}
+	n.goes(created)
+	began, before, tries, reminded := n.now, len(n.w.Incident.Lines), 0, []time.Duration{}
+	for n.now.Sub(began) < 14*time.Hour {
+		if n.w.Effects[0].Stage() == view.StageWanted { // each call is accepted, shows a slice for a moment, and fails
+			n.goes("accepted create, read ours made, read gone, late stockout create")
+			tries++
+		}
+		n.play("1m")
+		if at := n.w.Shown(n.now).Wait.Reminded.Sub(began).Round(10 * time.Minute); at > 0 && !slices.Contains(reminded, at) {
+			reminded = append(reminded, at)
+		}
+	}
+	if want := []time.Duration{time.Hour, 6 * time.Hour, 12 * time.Hour}; !slices.Equal(reminded, want) {
+		t.Errorf("people were reminded after %v, want %v", reminded, want)
+	}
+	told := func() (lines []string) {
+		for _, l := range n.w.Shown(n.now).Incident.Timeline[before:] {
+			lines = append(lines, string(l.Kind)+" "+l.Text+" | "+l.Reason)
+		}
+		return lines
+	}
+	lines, wait := told(), n.w.Shown(n.now).Wait
+	last := lines[len(lines)-1]
+	if len(lines) != 4 || last != "decided wait for capacity | "+wait.Text || wait.Tries != tries || len(wait.Places) != 5 || !wait.Since.Equal(began.Add(4*time.Second)) {
+		t.Errorf("after %d tries the story says %q, and the wait is %+v", tries, lines, wait)
+	}
+	want := fmt.Sprintf("%d tries since Nov 12 02:00: us-west4-a no capacity at 15:5", tries)
+	for _, says := range []string{want, "us-central1-a no capacity at 1", " is asked next, at 1", "; Spot waits without end; you need not do anything"} {
+		if !strings.Contains(last, says) {
+			t.Errorf("the line does not say %q: %s", says, last)
+		}
+	}
+	for n.w.Effects[0].Stage() != view.StageWanted {
+		n.play("1m")
+	}
+	n.goes("do, read ours")
+	if got := told(); len(got) < 5 || !strings.HasPrefix(got[4], "seen capacity found in ") || !strings.Contains(got[4], " after 13 h 5") || !strings.Contains(got[4], fmt.Sprintf(" and %d tries", tries)) || strings.Contains(got[3], "asked next") {
+		t.Errorf("after the wait the story says %q", got)
 	}
 }
 
-// TestAWaitForCapacityIsToldOf after an hour, every six hours, and when it is over.
-func TestAWaitForCapacityIsToldOf(t *testing.T) {
+// TestAWaitForCapacityEnds where the policy says so, and says what would help.
+func TestAWaitForCapacityEnds(t *testing.T) {
 	t.Parallel()
-	n, told := at(t, "spot", true, created), ""
-	began := n.now
-	for n.now.Sub(began) < 14*time.Hour || n.w.Effects[0].Stage() != view.StageWanted {
-		if n.w.Effects[0].Stage() == view.StageWanted {
-			n.play("stockout create")
+	for class, helps := range map[string]string{"stockout": "more zones or places in the policy would help", "quota": "more quota would help"} {
+		n := newStory(t, true, "llama-8b").under("spot")
+		n.p.Zones, n.p.GiveUpAfter = nil, 90*time.Minute
+		n.goes(created + ", " + class + " create")
+		if text := n.w.Shown(n.now).Wait.Text; !strings.HasSuffix(text, "; the wait lasts until 03:30; "+helps) {
+			t.Errorf("%s: the wait is %q", class, text)
 		}
-		n.play("1m")
-	}
-	for _, l := range n.goes("do, read ours").w.Incident.Lines {
-		if what := l.What.String(); strings.HasPrefix(what, "still create") || strings.HasPrefix(what, "capacity") {
-			told += l.At.Sub(began).Round(10*time.Minute).String() + " " + strings.Join(strings.Fields(what)[:2], " ") + ", "
+		for range 100 {
+			if n.w.Incident != nil && n.w.Effects[0].Stage() == view.StageWanted {
+				n.play(class + " create")
+			}
+			n.play("1m")
 		}
-	}
-	if told != "1h0m0s still create, 6h0m0s still create, 12h0m0s still create, 14h0m0s capacity was, " {
-		t.Errorf("told is %q:\n%s", told, n.tale())
+		if got := n.ended(); got.Code != reason.CodeGaveUp || n.w.Closed.Closed.Sub(n.w.Closed.Opened).Round(10*time.Minute) != 90*time.Minute {
+			t.Errorf("%s: it ended %s:\n%s", class, got.Code, n.tale())
+		}
 	}
 }
 

@@ -41,11 +41,13 @@ type Trouble struct {
 	Claimed bool `json:"claimed,omitzero"`
 }
 
-// Refusal is a place that refused a slice, and the time until which Pitstop does not ask it again.
+// Refusal is a place that has refused a slice since a time, Tries times and last at At, and until when Pitstop does not ask it again.
 type Refusal struct {
 	Place
+	Since time.Time `json:"since"`
 	At    time.Time `json:"at"`
 	Until time.Time `json:"until"`
+	Tries int       `json:"tries"`
 	// Never says that the zone cannot give this slice at all.
 	Never bool        `json:"never,omitzero"`
 	Text  string      `json:"text"`

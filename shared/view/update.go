@@ -61,8 +61,11 @@ func (w Workload) Update(in Incident) (u events.IncidentUpdated, tell bool) {
 			break
 		}
 	}
-	if in.Closed.IsZero() && w.Wait != nil {
-		u.Waiting = w.Wait.ToldSince
+	if wait := w.Wait; in.Closed.IsZero() && wait != nil && !wait.Reminded.IsZero() {
+		u.Waiting = wait.Since
+		if wait.Reminded.After(u.At) {
+			u.At = wait.Reminded.UTC()
+		}
 	}
 	if in.Outcome == Escalated && w.Incident == nil && !w.Ended.After(in.Closed) {
 		u.IdleChips = w.idleChips()

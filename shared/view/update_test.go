@@ -49,7 +49,7 @@ func TestPeopleAreToldOfEachPlaceInTheCourseOfAnIncident(t *testing.T) {
 	ends := func(o view.Outcome) func(*view.Workload, *view.Incident) {
 		return func(_ *view.Workload, i *view.Incident) { i.Outcome = o }
 	}
-	waits := func(w *view.Workload, _ *view.Incident) { w.Wait.ToldSince = at }
+	waits := func(w *view.Workload, _ *view.Incident) { w.Wait.Since, w.Wait.Reminded = at, at }
 	revised := func(_ *view.Workload, i *view.Incident) { i.Revision = 2 }
 	next := func(w *view.Workload, _ *view.Incident) {
 		w.Incident = &view.Incident{ID: "llama-2", Phase: view.Healing}

@@ -98,13 +98,25 @@ type Wait struct {
 	Since time.Time `json:"since"`
 	// Until is its deadline; zero for the two waits that have none.
 	Until time.Time `json:"until,omitzero"`
-	// ToldSince is Since again, once people were told that a wait for capacity lasts; zero before.
-	ToldSince time.Time `json:"told_since,omitzero"`
+	// Reminded is when people were last told that a wait for capacity lasts; zero before.
+	Reminded time.Time `json:"reminded,omitzero"`
 	// Tries is how often the call that it waits for was made without success.
 	Tries int `json:"tries,omitzero"`
+	// Places are those that have refused, in the order in which they first did, and Next is the one that is asked now, or next. Text says all
+	// that in words. Only a wait for capacity has them.
+	Places []Refusal `json:"places,omitempty"`
+	Next   *Ask      `json:"next,omitempty"`
+	Text   string    `json:"text,omitzero"`
 	// Held says why a call is held back, and HeldCode that in a word; empty where none is.
 	Held     string      `json:"held,omitzero"`
 	HeldCode reason.Code `json:"held_code,omitzero"`
+}
+
+// Ask is a place that is asked for a slice at a time. Asked says that it was asked then, and has not answered yet.
+type Ask struct {
+	Place
+	At    time.Time `json:"at,omitzero"`
+	Asked bool      `json:"asked,omitzero"`
 }
 
 // Slice is what is shown of one slice.

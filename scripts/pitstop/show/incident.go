@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,15 +21,16 @@ import (
 
 func (d verbs) incidentCommand() *cobra.Command {
 	var where deployment.Place
-	var asJSON bool
+	var asJSON, all bool
 	var priced, kept string
 	c := &cobra.Command{
 		Use:   "incident ID|WORKLOAD",
 		Short: "Print the whole story of an incident, or list those of a workload",
 		Long: "Print the whole story of an incident, open or closed: each observation, each decision with its reason, the switches with\n" +
-			"their limits, the calls with their results, the save, the zones that refused, the cost and the budget. The line job has the\n" +
-			"terms of Google's training service: state, error and retries. If two projects have an incident of the same ID, write\n" +
-			"PROJECT/ID.\n\n" +
+			"their limits, the calls with their results, the save, the cost and the budget. A wait for capacity is one line: since when, each\n" +
+			"place with its last answer, how many tries, and when the next one follows. --all adds each call of a long incident, and what each\n" +
+			"place said. The line job has the terms of Google's training service: state, error and retries. If two projects have an incident\n" +
+			"of the same ID, write PROJECT/ID.\n\n" +
 			"Of a workload it lists every incident, open or in the archive, one line each, the newest first. incidents lists those of all\n" +
 			"workloads.\n\n" +
 			"--prices names a YAML file with your prices: dollars for a chip-hour, by generation or accelerator type, as in v5litepod:\n" +
@@ -47,11 +49,11 @@ func (d verbs) incidentCommand() *cobra.Command {
 			if noIncident != nil && cli.CheckWorkload(args[0]) != nil {
 				return noIncident
 			}
-			all, err := d.Workloads(c.Context(), l, nil)
+			known, err := d.Workloads(c.Context(), l, nil)
 			if err != nil {
 				return err
 			}
-			named, noWorkload := deployment.WorkloadsNamed(all, args)
+			named, noWorkload := deployment.WorkloadsNamed(known, args)
 			switch {
 			case noWorkload == nil && priced != "":
 				return cli.Usage("--prices is for one incident, as in llama-8b-20261112-2, and %s is a workload", args[0])
@@ -60,7 +62,7 @@ func (d verbs) incidentCommand() *cobra.Command {
 			case noIncident != nil:
 				return noWorkload
 			}
-			w, in, err := d.FindIncident(c.Context(), l, all, args[0])
+			w, in, err := d.FindIncident(c.Context(), l, known, args[0])
 			if err != nil {
 				return err
 			}
@@ -74,23 +76,33 @@ func (d verbs) incidentCommand() *cobra.Command {
 				return terminal.PrintJSON(c.OutOrStdout(), struct {
 					view.Incident
 					Workload string          `json:"workload"`
+					Wait     *view.Wait      `json:"wait,omitempty"`
 					Cost     Cost            `json:"cost"`
 					Job      events.JobTerms `json:"job"`
-				}{in, w.ID, spent, jobterms.Of(w.Workload, in)})
+				}{in, w.ID, waitOf(w, in), spent, jobterms.Of(w.Workload, in)})
 			}
-			printIncident(terminal.NewPrinter(c.OutOrStdout(), false), w, in, spent)
+			printIncident(terminal.NewPrinter(c.OutOrStdout(), false), w, in, spent, all)
 			return nil
 		},
 	}
 	where.Flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print the incident, its cost and its job as one JSON object; of a workload, one short object per incident")
 	c.Flags().StringVar(&kept, "html", "", "write the incident as a page into this file, which fetches nothing")
+	c.Flags().BoolVar(&all, "all", false, "print each call of a long incident too, and what each place said that refused")
 	c.Flags().StringVar(&priced, "prices", "", "a file of prices, in dollars for a chip-hour")
 	cli.ReadsFile(c, "prices")
 	return c
 }
 
-func printIncident(p *terminal.Printer, w deployment.Workload, in view.Incident, spent Cost) {
+// waitOf is what an incident waits for; nil for one that has ended.
+func waitOf(w deployment.Workload, in view.Incident) *view.Wait {
+	if !in.Closed.IsZero() {
+		return nil
+	}
+	return w.Wait
+}
+
+func printIncident(p *terminal.Printer, w deployment.Workload, in view.Incident, spent Cost, all bool) {
 	p.Heading(in.ID, fmt.Sprintf("%s · workload %s · policy %s", in.Cause, w.ID, cmp.Or(in.Policy, "none")))
 	terminal.Print(p.Out, "  "+p.Paint(terminal.Dim, "since it opened: "+cli.LimitsText(in.Switches, in.Limits)))
 	day := ""
@@ -132,12 +144,17 @@ func printIncident(p *terminal.Printer, w deployment.Workload, in view.Incident,
 	}
 	for _, z := range in.Zones {
 		until := "asked again after " + z.Until.UTC().Format(time.RFC3339)
-		if z.Never {
+		switch {
+		case z.Never:
 			until = "not asked again"
+		case !all: // the wait for capacity tells of it
+			continue
+		case z.Tries > 1:
+			until = terminal.Count(z.Tries, "time") + " since " + z.Since.UTC().Format(time.RFC3339) + ", " + until
 		}
 		terminal.Print(p.Out, "  refused   "+z.Place.String()+" at "+z.At.UTC().Format(time.RFC3339)+", "+until+": "+terminal.WithCode(z.Text, string(z.Code)))
 	}
-	printCalls(p, in)
+	printCalls(p, in, all)
 	for _, would := range in.WouldHave() {
 		terminal.Print(p.Out, "  would have: "+would)
 	}
@@ -148,8 +165,15 @@ func printIncident(p *terminal.Printer, w deployment.Workload, in view.Incident,
 	}
 }
 
-// printCalls prints the calls that an incident caused, with their results.
-func printCalls(p *terminal.Printer, in view.Incident) {
+// mostCalls is how many calls an incident is shown with, unless all are asked for.
+const mostCalls = 8
+
+// printCalls prints the calls that an incident caused, with their results; of many, how many there were.
+func printCalls(p *terminal.Printer, in view.Incident, all bool) {
+	if len(in.Calls)+in.CallsLeftOut > mostCalls && !all {
+		terminal.Print(p.Out, "  calls     "+countCalls(in)+"; pitstop incident "+in.ID+" --all prints each")
+		return
+	}
 	if len(in.Calls) > 0 {
 		terminal.Print(p.Out, "  "+p.Paint(terminal.Bold, "calls"))
 	}
@@ -159,4 +183,30 @@ func printCalls(p *terminal.Printer, in view.Incident) {
 	for _, c := range in.Calls {
 		p.Row(c.At.UTC().Format("15:04:05"), c.Function, "", c.What(), terminal.WithCode(c.Came(), string(c.Code)))
 	}
+}
+
+// countCalls says how many calls of each method there were, and how many of them failed.
+func countCalls(in view.Incident) string {
+	var methods, parts []string
+	made, failed := map[string]int{}, map[string]int{}
+	for _, c := range in.Calls {
+		if !slices.Contains(methods, c.Method) {
+			methods = append(methods, c.Method)
+		}
+		made[c.Method] += 1 + c.Folded
+		if c.Code != "" {
+			failed[c.Method] += 1 + c.Folded
+		}
+	}
+	for _, m := range methods {
+		part := events.Number(int64(made[m])) + " " + m
+		if n := failed[m]; n > 0 {
+			part += fmt.Sprintf(" (%s in vain)", events.Number(int64(n)))
+		}
+		parts = append(parts, part)
+	}
+	if n := in.CallsLeftOut; n > 0 {
+		parts = append(parts, events.Number(int64(n))+" that are not stored")
+	}
+	return strings.Join(parts, ", ")
 }

@@ -1,6 +1,8 @@
 package show
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/reason"
 )
 
 func TestAnIncidentIsFoundOpenClosedAndInTheArchive(t *testing.T) {
@@ -112,4 +115,37 @@ func TestAnIncidentHasTheTermsOfTheTrainingService(t *testing.T) {
 	down := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Llama())
 	down.Want([]string{"incident", "llama-8b-20261121-3"}, "job       QUEUED")
 	down.Want([]string{"incident", "llama-8b-20261121-3", "--json"}, `"job":{"state":"QUEUED"}`)
+}
+
+// TestANightWithoutCapacityFitsAScreen of 24 lines prints each call, and what each
+// zone said last. status and the JSON have the wait too.
+func TestANightWithoutCapacityFitsAScreen(t *testing.T) {
+	const full = `There is no more capacity in the zone; you can try in another zone where Cloud TPU Nodes are offered (see https://cloud.google.com/tpu/docs/regions)`
+	s := deploymenttest.Training("llama-8b", func(s *deploymenttest.Story) {
+		s.End = deploymenttest.Noon.Add(-8 * time.Hour)
+		s.Policy.Zones = []string{"us-west4-a", "us-west4-b", "us-central1-a", "us-central1-b", "europe-west4-b"}
+	})
+	s.Before(0).Reads(deploymenttest.Is(evidence.Lost, "PREEMPTED")).Does("delete-1").Reads(deploymenttest.Is(evidence.Gone, "gone"))
+	tries := 0
+	for asked := len(s.Asked) - 1; s.Now.Before(deploymenttest.Noon); s.Now = s.Now.Add(time.Minute) {
+		for ; len(s.Asked) > asked; asked++ {
+			s.Learns(evidence.Answered{
+				Request: s.Begins(), Origin: s.Origin(events.RankReading), Text: "create of llama-8b refused", Failure: &evidence.Failure{Class: reason.Stockout, Message: full},
+			})
+			tries++
+		}
+		s.Ticks()
+	}
+	b := deploymenttest.New(t, ledgertest.NewStore().Open, s.Workload)
+	id := s.Incident.ID
+	got, err := b.Call("incident", id)
+	if lines := strings.Count(got, "\n"); err != nil || lines > 24 {
+		t.Errorf("%v: the night takes %d lines:\n%s", err, lines, got)
+	}
+	of := fmt.Sprintf("%d tries since Nov 21 04:00", tries)
+	deploymenttest.WantText(t, got, "wait for capacity", of, fmt.Sprintf("calls     1 DeleteNode, %d CreateNode (%d in vain); pitstop incident %s --all prints each", tries, tries, id))
+	b.Want([]string{"incident", id, "--all"}, "CreateNode projects/demo/locations/europe-west4-b", "refused   us-west4-a", "more times until Nov 21", full)
+	b.Want([]string{"status", "llama-8b"}, "no capacity: "+of, "Spot waits without end")
+	b.Want([]string{"status"}, "wait for capacity")
+	b.Want([]string{"incident", id, "--json"}, `"wait":{"for":"creating","since":"2026-11-21T04:00:00Z"`, fmt.Sprintf(`"tries":%d`, tries), `"next":{"zone":"`)
 }

@@ -69,7 +69,7 @@ func TestAnIncidentTellsWhatWasTried(t *testing.T) {
 		Zones: []view.Refusal{{Place: view.Place{Zone: "us-west4-a"}, At: deploymenttest.Noon, Until: deploymenttest.Noon.Add(time.Minute), Text: "no more capacity"}},
 		Save:  view.Save{ID: "s1", Requested: deploymenttest.Noon, Result: reason.SaveRefused, Failed: "no handler"},
 		Calls: []view.Call{{At: deploymenttest.Noon, Function: "recreate", Method: "DeleteNode", Resource: "projects/demo/locations/us-west4-a/nodes/llama-8b"}},
-	}, Cost{Cost: view.Cost{ChargedTo: "infrastructure", Restarts: 2}})
+	}, Cost{Cost: view.Cost{ChargedTo: "infrastructure", Restarts: 2}}, true)
 	deploymenttest.WantText(t, out.String(), "charged to infrastructure, 2 of 3 restarts", "since it opened: allowed: nothing",
 		"refused   us-west4-a at 2026-11-21T12:00:00Z, asked again after 2026-11-21T12:01:00Z: no more capacity", "save      s1 requested at", "refused, no handler",
 		"DeleteNode projects/demo/locations/us-west4-a/nodes/llama-8b", "its result is not known")

@@ -337,6 +337,9 @@ func printStanding(p *terminal.Printer, st standing, now time.Time) {
 	if w.Wait.Held != "" {
 		terminal.Print(p.Out, "            held: "+terminal.WithCode(w.Wait.Held, string(w.Wait.HeldCode)))
 	}
+	if w.Wait.Text != "" {
+		terminal.Print(p.Out, "            no capacity: "+w.Wait.Text)
+	}
 	for _, r := range w.Requests {
 		terminal.Print(p.Out, "            "+RequestText(r, now))
 	}
