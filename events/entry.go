@@ -70,11 +70,12 @@ const (
 	CauseCrash       Cause = "training_crash"
 	CauseHang        Cause = "training_hang"
 	CauseEnd         Cause = "planned_end"
+	CauseMove        Cause = "moved_back"
 )
 
 // Causes are all causes.
 func Causes() []Cause {
-	return []Cause{CauseUnknown, CauseMaintenance, CausePreemption, CauseHostError, CauseTerminated, CauseGuest, CauseCrash, CauseHang, CauseEnd}
+	return []Cause{CauseUnknown, CauseMaintenance, CausePreemption, CauseHostError, CauseTerminated, CauseGuest, CauseCrash, CauseHang, CauseEnd, CauseMove}
 }
 
 // Infrastructure reports whether the cause lies with the machines and not with the training.

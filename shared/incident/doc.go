@@ -28,6 +28,7 @@
 //	look                       what only a log tells waits for a reading
 //	let its provider heal it   what may come back by itself has its time
 //	prepare for maintenance    a save before it, and an early start where that is allowed; then it passes
+//	move back                  from another shape or capacity, where the policy says so and a save is verified
 //	admit                      the lease names the new lives, once every slice can be used and nobody else trains
 //	progress proves it         a step past the last save ends the incident
 //	the training stands still  crews are heard first; then it is told, or begun again
@@ -40,7 +41,8 @@
 //	what counts as lost, and until when    diagnosis.go: situationOf, healFor, healedBy
 //	  its provider may heal it
 //	what the policy allows, who is asked   allowed.go
-//	what is replaced, and where            rule_replace.go, place.go; a zone that preempts, left.go
+//	what is replaced, and where            rule_replace.go, place.go; a zone that preempts, left.go; the way back,
+//	                                         rule_back.go
 //	who may train, in which attempt        rule_admit.go, rule_crash.go, lease.go
 //	what maintenance leads to, and when    rule_maintenance.go; how long before, lead.go and training.go
 //	what a wait for capacity says          capacity.go

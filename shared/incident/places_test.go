@@ -11,6 +11,7 @@ import (
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/view"
 )
 
@@ -369,6 +370,76 @@ func TestNoPlaceIsAskedBeforeItsTurn(t *testing.T) {
 				first = n.now
 			}
 			n.play([]string{"stockout", "stockout", "stockout", "quota", "reservation_full", "cannot_move"}[r.IntN(6)] + " create")
+		}
+	}
+}
+
+// standsOnDemand has Spot slices stand on demand, in the place of their zone, for so long.
+func standsOnDemand(w *incident.Workload) {
+	for i := range w.Slices {
+		s := &w.Slices[i]
+		s.Order = incident.Order{Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Capacity: events.Spot, Spec: s.Spec, SpecZone: s.Zone}
+		s.Capacity, s.Spec = events.OnDemand, "spec-on-demand"
+	}
+}
+
+// TestATrainingIsMovedBackOnlyOnceItIsSaved: after a time, where the policy says so, and not without a verified save.
+func TestATrainingIsMovedBackOnlyOnceItIsSaved(t *testing.T) {
+	t.Parallel()
+	back := func(change ...func(*incident.Workload)) *story {
+		n := newStory(t, true, "llama-8b").with(append(change, standsOnDemand)...).shaped(demand)
+		n.p.BackToFirst, n.p.LeaveZoneFor = policy.BackAfterSave, 6*time.Hour
+		return n
+	}
+	// opens lets the training go on until it is moved, for ten hours at most, and says for how long it was left alone.
+	opens := func(n *story) time.Duration {
+		first := n.now
+		for n.w.Incident == nil && n.now.Sub(first) < 10*time.Hour {
+			n.goes("steps, 10m")
+		}
+		return n.now.Sub(first)
+	}
+	n := back()
+	if took := opens(n); took < 4*time.Hour+50*time.Minute || took > 5*time.Hour+10*time.Minute || n.w.Incident == nil || n.w.Incident.Cause() != events.CauseMove { // it is usable for an hour
+		t.Fatalf("it opens after %s:\n%s", took, n.tale())
+	}
+	n.history("does save, saved", "saving: verify", "found verify", "deleting: delete llama-8b", "do, read gone", "creating: create llama-8b")
+	if got := n.places(); got != "llama-8b in us-west4-a" {
+		t.Errorf("it is created: %s:\n%s", got, n.tale())
+	}
+	n.takes("8000").goes("do, started, 1m, steps")
+	if got := n.ended(); got.Outcome != view.Resumed || len(n.w.Charges) > 0 || !n.w.Slices[0].AsOrdered() {
+		t.Errorf("it ended %s, with the charges %v:\n%s", got.Outcome, n.w.Charges, n.tale())
+	}
+	for path, code := range map[string]reason.Code{
+		"does save, later, tick":                      reason.CodeNotMoved, // no crew answers
+		"does save, refused":                          reason.CodeNotMoved,
+		"does save, saved, torn verify, later, tick":  reason.CodeNotMoved,
+		"does save, saved, found verify, 11m":         reason.CodeNotMoved, // nobody began the deletion
+		"does save, saved, found verify, does delete": "",
+	} {
+		n := back()
+		opens(n)
+		if n.goes(path); code == "" {
+			continue
+		}
+		if got := n.ended(); got.Outcome != view.Withdrawn || got.Code != code || slices.ContainsFunc(n.w.Closed.Calls, func(c view.Call) bool { return c.Action == events.ActionDelete }) {
+			t.Errorf("%s: it ended %s (%s):\n%s", path, got.Outcome, got.Code, n.tale())
+		}
+		if took := opens(n); took < 6*time.Hour-10*time.Minute {
+			t.Errorf("%s: it is tried again after %s:\n%s", path, took, n.tale())
+		}
+	}
+	for name, change := range map[string]func(*story){
+		"the policy leaves it": func(n *story) { n.p.BackToFirst = policy.BackNo },
+		"a person is asked":    func(n *story) { n.p.Switches.Recreate = policy.Ask },
+		"nobody saves":         func(n *story) { n.p.Switches.RequestCheckpoint = policy.No },
+		"as its owner ordered": func(n *story) { n.w.Slices[0].Order = incident.Order{} },
+	} {
+		n := back()
+		change(n)
+		if opens(n); n.w.Incident != nil {
+			t.Errorf("%s: it is moved back:\n%s", name, n.tale())
 		}
 	}
 }

@@ -54,6 +54,7 @@ var rules = []rule{
 	{"look", (*diagnosis).look},
 	{"let its provider heal it", (*diagnosis).letHeal},
 	{"prepare for maintenance", (*diagnosis).maintenance},
+	{"move back", (*diagnosis).moveBack},
 	{"admit", (*diagnosis).admit},
 	{"progress proves it", (*diagnosis).progress},
 	{"the training stands still", (*diagnosis).handleHang},

@@ -129,7 +129,7 @@ func (w *Workload) payer(in *Incident, slice string) events.Action {
 		switch l := w.life(name); {
 		case l.Cause == events.CauseCrash && !in.struck() && !w.isMaintained(in):
 			return events.ActionRestart
-		case l.endedAsPlanned():
+		case l.endedAsPlanned(), in.movesBack():
 			payer = ""
 		}
 	}

@@ -237,7 +237,7 @@ func (w *Workload) waitTold() (at time.Time) {
 // Account names the party to which people charge the incident, by its cause. No budget follows from it.
 func (in *Incident) Account() string {
 	switch c := in.cause(); {
-	case c == events.CauseEnd:
+	case c == events.CauseEnd, c == events.CauseMove:
 		return "nobody"
 	case c.Infrastructure():
 		return "infrastructure"

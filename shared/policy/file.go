@@ -40,6 +40,7 @@ type entry struct {
 	Zones          []yaml.Node          `yaml:"zones"`
 	LeaveZoneFor   yaml.Node            `yaml:"leave_zone_for"`
 	Places         []yaml.Node          `yaml:"places"`
+	BackToFirst    yaml.Node            `yaml:"back_to_first"`
 	Lead           yaml.Node            `yaml:"lead"`
 	Save           yaml.Node            `yaml:"save"`
 	GiveUpAfter    yaml.Node            `yaml:"give_up_after"`
@@ -209,6 +210,9 @@ func (e entry) policy(name string, f *FileError) Policy {
 	p.Zones = r.zones("zones", e.Zones)
 	for _, n := range e.Places {
 		r.place(&p, n)
+	}
+	if s, ok := r.oneOf("back_to_first", e.BackToFirst, backs...); ok {
+		p.BackToFirst = BackToFirst(s)
 	}
 	r.subnetworks(&p, e.Subnetworks)
 	if d, ok := r.span("lead", e.Lead, MinLead, MaxLead); ok {

@@ -44,7 +44,7 @@ policies:
     egress_price: 0.02
   bare: {}
   short:
-  nulls: {preset: , switches: , zones: ~, leave_zone_for: , places: , lead: null, save: , give_up_after: , hang: , restarts_per_day: , autocheckpoint: , chip_hour_price: , spend_at_most: , subnetworks: , other_regions: , egress_price: }
+  nulls: {preset: , switches: , zones: ~, leave_zone_for: , places: , back_to_first: , lead: null, save: , give_up_after: , hang: , restarts_per_day: , autocheckpoint: , chip_hour_price: , spend_at_most: , subnetworks: , other_regions: , egress_price: }
 `
 	f := parse(t, text)
 	if d := cmp.Diff([]string{"bare", "night", "nulls", "short"}, f.Names()); d != "" {
@@ -183,7 +183,7 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
 				`line 8, column 22: policy "night": start_stopped: "" is none of no, ask, yes`,
 				`line 9, column 11: policy "night": lead "soon" is no duration such as 10m or 48h`,
 				`line 10, column 20: policy "night": give_up_after -1h0m0s is negative`,
-				`line 11, column 5: policy "night" has no "typo"; there are preset, switches, zones, leave_zone_for, places, lead, save, give_up_after, hang, restarts_per_day, autocheckpoint, chip_hour_price, spend_at_most, subnetworks, other_regions, egress_price`,
+				`line 11, column 5: policy "night" has no "typo"; there are preset, switches, zones, leave_zone_for, places, back_to_first, lead, save, give_up_after, hang, restarts_per_day, autocheckpoint, chip_hour_price, spend_at_most, subnetworks, other_regions, egress_price`,
 				`line 12, column 25: policy "night": zones: "here" is no zone`,
 				`line 12, column 31: policy "night": zones: "" is no zone`,
 				`line 13, column 11: policy "night": save "hard" is neither natural nor signal`,
@@ -250,7 +250,7 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
 		"an unknown field at the top":    {"policies: {}\nallow: [restart]\n", []string{`line 2, column 1: a policy file has no "allow"; there are policies`}},
 		"a typed wrong switch":           {"policies:\n  a:\n    switches: {recrate: no}\n", []string{`line 3, column 16: policy "a": switches has no "recrate"; did you mean recreate?`}},
 		"a typed wrong field":            {"policies:\n  a: &a\n    giveup_after: 48h\n  b: *a\n  c: {<<: [*a, {sav: signal}]}\n", []string{`line 3, column 5: policy "a" has no "giveup_after"; did you mean give_up_after?`, `line 5, column 17: policy "c" has no "sav"; did you mean save?`}},
-		"a mapping taken for two things": {"policies:\n  a:\n    switches: &s {restart: no}\n  b: *s\n", []string{`line 3, column 19: policy "b" has no "restart"; there are preset, switches, zones, leave_zone_for, places, lead, save, give_up_after, hang, restarts_per_day, autocheckpoint, chip_hour_price, spend_at_most, subnetworks, other_regions, egress_price`}},
+		"a mapping taken for two things": {"policies:\n  a:\n    switches: &s {restart: no}\n  b: *s\n", []string{`line 3, column 19: policy "b" has no "restart"; there are preset, switches, zones, leave_zone_for, places, back_to_first, lead, save, give_up_after, hang, restarts_per_day, autocheckpoint, chip_hour_price, spend_at_most, subnetworks, other_regions, egress_price`}},
 		"keys that are no words":         {"policies:\n  ? [a]\n  : {}\n", []string{`line 2, column 5: policies has a key that is no word`}},
 		"switches that are a list":       {"policies: {a: {switches: [restart]}}", []string{`line 1, column 26: policy "a": switches has to be a mapping`}},
 		"a list of policies":             {"policies: [a]", []string{`line 1, column 11: policies has to be a mapping`}},

@@ -53,6 +53,10 @@ func keys() []key {
 			about: "Pitstop tries these in order, zone after zone, when no zone has the slice as it was ordered",
 		},
 		{
+			name: "back_to_first", kind: word, values: backs, example: "no",
+			about: "whether Pitstop moves a training back from another capacity or shape: at its next loss, or already after a verified save",
+		},
+		{
 			name: "lead", kind: span, example: "10m",
 			about: "how long before a maintenance window Pitstop requests the save, from 1m to 24h; by default as measured, 20m at first",
 		},
@@ -106,6 +110,8 @@ var presetNames = []string{"watch", "spot", "reserved"}
 var saveModes = []string{string(events.SaveNatural), string(events.SaveSignal)}
 
 var hangs = []string{string(HangReport), string(HangRestart)}
+
+var backs = []string{string(BackNo), string(BackAfterSave)}
 
 var capacities = []string{string(events.OnDemand), string(events.Reserved), string(events.Spot)}
 

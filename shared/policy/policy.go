@@ -190,6 +190,8 @@ type Policy struct {
 	LeaveZoneFor time.Duration
 	// Places are tried in this order when no zone gives a slice as it was ordered.
 	Places []Alternative
+	// BackToFirst says whether a training that stands in one of them is moved back before its next loss.
+	BackToFirst BackToFirst
 	// Lead is how long before a maintenance window the save is requested; 0 is measured.
 	Lead time.Duration
 	// Save is how the training is asked to save.
@@ -252,6 +254,15 @@ func (b Budget) String() string {
 	}
 	return strconv.FormatFloat(b.Dollars, 'f', -1, 64) + " USD a " + per
 }
+
+// BackToFirst says whether a training is moved back to its first place before its next loss.
+type BackToFirst string
+
+// BackNo leaves it where it stands. BackAfterSave moves it once a save is verified.
+const (
+	BackNo        BackToFirst = "no"
+	BackAfterSave BackToFirst = "save"
+)
 
 // MaxAfter is the longest time for which the places before one must have refused.
 const MaxAfter = 7 * 24 * time.Hour

@@ -63,6 +63,7 @@ policies:
     switches: {request_checkpoint: yes, early_maintenance: ask, restart: no, recreate: yes, recreate_non_spot: ask, start_stopped: no}
     zones: [us-west4-a, europe-west4-b]
     leave_zone_for: 12h
+    back_to_first: save
     places:
       - {accelerator: v6e-8, runtime_version: v2-alpha-tpuv6e, zones: [us-east5-b]}
       - accelerator: v5litepod-8

@@ -34,6 +34,7 @@ const (
 	CodeOwner            Code = "owner"
 	CodeTakenOver        Code = "taken_over"
 	CodeWithdrawn        Code = "withdrawn"
+	CodeNotMoved         Code = "not_moved"
 	CodeCancelled        Code = "cancelled"
 	CodeHangReport       Code = "hang_report"
 
@@ -121,6 +122,7 @@ func Codes() []Meaning {
 		{CodeHangReport, "the training hangs, and the policy's hang is report, or nobody knows that it stands still"},
 		{CodeTakenOver, "somebody else created or ordered it during the incident"},
 		{CodeCancelled, "a person has cancelled it"},
+		{CodeNotMoved, "the training stays in the place where it stands, because no save was verified or the policy says so"},
 		{CodeWithdrawn, "Google cancelled the maintenance before it began"},
 
 		{CodeUnread, "the API, the specification or the place of the checkpoints cannot be read, and Pitstop does not act on a guess"},

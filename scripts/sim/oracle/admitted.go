@@ -19,7 +19,7 @@ import (
 func (c *Checks) admittedAlone(k call) {
 	switch k.Method {
 	case "DeleteNode", "DeleteQueuedResource":
-		if _, running := c.Trainings[k.slice].Running(); running && k.read.State == "READY" && c.trainedIn(k) && c.whole(k.doc.ID) {
+		if _, running := c.Trainings[k.slice].Running(); running && k.read.State == "READY" && c.trainedIn(k) && c.whole(k.doc.ID) && !c.movesBack(k) {
 			c.Violated("3 admitted", k.doc.ID, "%s was deleted while training ran on it, at step %d", k.slice, c.Trainings[k.slice].LastStep())
 		}
 	case "CreateNode", "CreateQueuedResource":

@@ -95,6 +95,7 @@ func (c *Checks) struckBy(workload string, from, to time.Time) map[events.Cause]
 			all[events.CauseEnd] = true // the save before it
 		}
 		all[events.CauseMaintenance] = all[events.CauseMaintenance] || planned
+		all[events.CauseMove] = all[events.CauseMove] || c.movedBack(f.Name, to)
 		t := c.Trainings[f.Name]
 		failed := slices.ContainsFunc(t.Failures(), func(at time.Time) bool { return !at.Before(from) && !at.After(to) })
 		all[events.CauseCrash] = all[events.CauseCrash] || failed || t.FailedAt(from)

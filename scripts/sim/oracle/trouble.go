@@ -25,6 +25,8 @@ func (c *Checks) explained(r *record, w seen) bool {
 		return c.standsOrUnheard(w.ID) // a training that stands still for a new reason is reported too
 	case in.Cause == events.CauseMaintenance && c.did(w.ID, now.Add(-4*24*time.Hour), func(d deed) bool { return d.kind == announced }), in.Cause == events.CauseEnd && c.endsNear(w):
 		return true
+	case in.Cause == events.CauseMove:
+		return c.mayMoveBack(w.ID)
 	case c.unled(w.ID), c.leftBehind(w.ID): // somebody created a slice, or what an incident had ordered came when that was over
 		return true
 	case r.told && !c.whole(w.ID): // what ended without being mended may be told again while it lasts
