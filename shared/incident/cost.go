@@ -84,27 +84,34 @@ func (in *Incident) stopOf(r, next *Run) (stop time.Time, atLeast bool) {
 	if next != nil && (last.IsZero() || next.From.Before(last)) {
 		last = next.From
 	}
-	struck := in.struckBetween(r.Until, last)
+	struck := in.struckWithin(r.Until, last)
 	switch {
+	case r.Attempt == 0: // whether it ran before, nobody tells
+		return last, true
+	case in.hung(r, last), !r.Late && r.isStill(r.Over):
+		return r.Until, false
 	case !r.Over.IsZero() && !r.Late:
 		return last, false
 	case !struck.IsZero():
 		return struck, false
-	case r.Over.IsZero() && slices.ContainsFunc(in.Troubles, func(t Trouble) bool { return t.Cause == events.CauseHang && !t.At.Before(r.Until) }):
-		return r.Until, false
-	case last.IsZero():
-		return time.Time{}, false
-	case r.Attempt > 0 && last.After(r.toldBy()):
+	case last.IsZero() && in.lastTrouble().After(r.toldBy()), last.After(r.toldBy()):
 		return r.toldBy(), true
 	}
 	return last, r.Over.IsZero()
 }
 
-// struckBetween is when something first struck the machines between two times, as a log says; zero where none does. Until is zero for a loss that
-// nothing else shows: then only what Pitstop itself has read counts.
-func (in *Incident) struckBetween(since, until time.Time) (first time.Time) {
+// hung reports whether an incident was told that a run did no steps any more, before it was over by a time; zero for a run that may go on.
+func (in *Incident) hung(r *Run, over time.Time) bool {
+	return slices.ContainsFunc(in.Troubles, func(t Trouble) bool {
+		return t.Cause == events.CauseHang && !t.At.Before(r.Until) && (over.IsZero() || t.At.Before(over))
+	})
+}
+
+// struckWithin is when something first struck the machines between two times, as a log says; zero where none does. Until is zero for a loss that nothing
+// else shows: then only what Pitstop itself has read counts.
+func (in *Incident) struckWithin(since, until time.Time) (first time.Time) {
 	for _, t := range in.Troubles {
-		told := t.Rank >= events.RankAudit && !until.IsZero() && !t.At.After(until) || t.proven() && until.IsZero() && endsLife(t.Cause)
+		told := t.Rank >= events.RankAudit && t.At.Before(until) || t.proven() && until.IsZero() && endsLife(t.Cause)
 		if told && !t.Announced && t.Cause.Infrastructure() && t.At.After(since) {
 			first = earliest(first, t.At)
 		}
@@ -118,7 +125,7 @@ func (r *Run) doneAgain(stop time.Time, next *Run) (steps int64, took time.Durat
 	if r.Attempt == 0 || next.Attempt == 0 || r.Last <= r.First {
 		return 0, 0
 	}
-	pace := r.Until.Sub(r.From) / time.Duration(r.Last-r.First)
+	pace := r.pace()
 	if steps = r.Last - next.First; pace > 0 {
 		steps += int64(max(0, stop.Sub(r.Until)) / pace)
 	}

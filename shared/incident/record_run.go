@@ -36,6 +36,19 @@ const (
 // toldBy is by when its crew would have told of the next step.
 func (r *Run) toldBy() time.Time { return r.Until.Add(toldWithin) }
 
+// pace is how long a step of it takes; zero where that is not known.
+func (r *Run) pace() time.Duration {
+	if r.Last <= r.First {
+		return 0
+	}
+	return r.Until.Sub(r.From) / time.Duration(r.Last-r.First)
+}
+
+// isStill reports whether a run had done no step for much longer than one takes, by a time at which its crew told of the last one.
+func (r *Run) isStill(at time.Time) bool {
+	return !r.Early && r.pace() > 0 && at.After(r.Until.Add(3*r.pace()+lateMargin))
+}
+
 // runs are stretches in the order in which they were.
 type runs []Run
 
@@ -50,10 +63,12 @@ func (f *facts) onRuns(change func(runs) runs) (news bool) {
 		if in == nil || !in.learnsRuns() {
 			continue
 		}
-		if next := change(slices.Clone(in.Runs)); !slices.Equal(next, in.Runs) {
-			in.Runs, news = next, true
+		next := change(slices.Clone(in.Runs))
+		if slices.Equal(next, in.Runs) {
+			continue
 		}
-		if in.isLeft() && !in.learnsRuns() { // its cost is known by now
+		was := in.stands()
+		if in.Runs, news = next, true; in == f.w.Closed && !slices.Equal(was, in.stands()) {
 			f.revises()
 		}
 	}

@@ -142,7 +142,7 @@ func (w Workload) ShownIncident(in Incident, now time.Time) view.Incident {
 	st := in.Status
 	v := view.Incident{
 		ID: in.ID, Cause: in.cause(), Opened: in.Opened, Closed: in.Closed, Phase: st.Label, Since: st.Since, Deadline: st.Until, Policy: in.Policy,
-		Switches: in.Ceiling, Limits: in.Limits, Calls: in.Calls, CallsLeftOut: in.CallsLeftOut, Zones: in.Refusals, Asked: st.Asks,
+		Switches: in.Ceiling, Limits: in.Limits, Calls: in.Calls, CallsLeftOut: in.CallsLeftOut, Zones: in.Refusals, Taken: in.Taken, Asked: st.Asks,
 		Granted: st.Label == view.Approving && (st.Asks == "" || in.isGranted()), OnlyWatched: st.Label == view.Watching, Attempt: in.BaseAttempt, PlannedCalls: in.Planned,
 		Timeline: make([]view.Line, 0, len(in.Lines)), LeftOut: in.LeftOut, Revision: in.Revision, Cost: view.Cost{ChargedTo: in.Account(), Restarts: w.restartsIn(in.ID), ChipHourPrice: in.ChipHourPrice},
 	}

@@ -279,9 +279,10 @@ type Incident struct {
 	CallsLeftOut int       `json:"calls_left_out,omitzero"`
 	Save         Save      `json:"save,omitzero"`
 	Zones        []Refusal `json:"zones,omitempty"`
-	// Down is since when the training stands still; zero while it runs.
-	Down time.Time `json:"down,omitzero"`
-	Cost Cost      `json:"cost"`
+	// Down is since when the training stands still; zero while it runs. Taken is when somebody took over what was left to them.
+	Down  time.Time `json:"down,omitzero"`
+	Taken time.Time `json:"taken,omitzero"`
+	Cost  Cost      `json:"cost"`
 	// Asked is the action that waits for approval. Granted says that a person approved it and Pitstop has not gone on with it yet.
 	Asked   events.Action `json:"asked,omitzero"`
 	Granted bool          `json:"granted,omitzero"`

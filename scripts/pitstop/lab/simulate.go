@@ -779,6 +779,9 @@ func (p simulationPrinter) away(a oracle.Away) {
 	terminal.Print(p.Out, p.Paint(terminal.Bold, "time without training, as incidents tell it and as it was"))
 	terminal.Print(p.Out, fmt.Sprintf("  told %.1f h and %.0f chip-hours; in the world %.1f h and %.0f chip-hours, with the steps done again",
 		a.ToldHours, a.ToldChipHours, a.WorldHours, a.WorldChipHours))
+	share := func(n int) float64 { return 100 * float64(n) / float64(a.Incidents) }
+	terminal.Print(p.Out, fmt.Sprintf("  %.1f %% tell the time to a minute and 1 %%, %.1f %% the chip-hours; %.1f %% tell no more than a bound",
+		share(a.Right), share(a.RightCost), share(a.AtLeast)))
 	for _, off := range []struct {
 		what string
 		by   oracle.Percentiles

@@ -2,20 +2,27 @@ package oracle
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
 	"pitstop.internal/shared/topology"
+	"pitstop.internal/shared/view"
 )
 
-// Away: the time without training and its cost, as each incident tells them, beside those of the world. No rule holds them to each other.
+// Away: the time without training and its cost, as each incident tells them, beside those of the world.
 
 // Away is that of all incidents that ended, while the training was not finished. Told is what they say, World how it was: from the last step before
 // the trouble, in all the time in which no step was done until the end of the incident. A cost in the world counts the steps too that had to
 // be done again.
 type Away struct {
-	Incidents      int     `json:"incidents"`
+	Incidents int `json:"incidents"`
+	// Right are those that tell the time to a minute and 1 %, RightCost those that tell the chip-hours so, or a bound that holds. AtLeast are those
+	// that tell a bound.
+	Right          int     `json:"right"`
+	RightCost      int     `json:"right_cost"`
+	AtLeast        int     `json:"at_least"`
 	ToldHours      float64 `json:"told_hours"`
 	WorldHours     float64 `json:"world_hours"`
 	ToldChipHours  float64 `json:"told_chip_hours"`
@@ -33,8 +40,10 @@ type AwayOf struct {
 	Cause        events.Cause `json:"cause"`
 	ToldSeconds  float64      `json:"told_seconds"`
 	WorldSeconds float64      `json:"world_seconds"`
+	// AtLeast says that it tells no more than a bound.
+	AtLeast bool `json:"at_least,omitzero"`
 
-	toldChipHours, worldChipHours float64
+	toldChipHours, worldChipHours, chips float64
 }
 
 // off is by how much it tells more than was so.
@@ -42,29 +51,91 @@ func (a AwayOf) off() time.Duration {
 	return time.Duration((a.ToldSeconds - a.WorldSeconds) * float64(time.Second))
 }
 
-// isAway measures an incident that has just ended. Before is when the last one ended, whose time is not counted again, unless the incident itself
-// tells it.
-func (c *Checks) isAway(workload string, in *seenIncident, before time.Time) {
-	if c.done(workload) {
+// costs is what an incident that has ended was told last to have cost.
+type costs struct {
+	in *seenIncident
+	// before is when the last incident ended. Done says that the training was finished at its end.
+	before time.Time
+	done   bool
+}
+
+// isRight reports whether a figure is as it was in the world to within a minute and 1 %, which is slack for a minute, or no more than that where it
+// is a bound.
+func (a AwayOf) isRight(told, world, slack float64) bool {
+	slack += world / 100
+	return told <= world+slack && (a.AtLeast || told >= world-slack)
+}
+
+// settled measures an incident once nothing changes any more what it cost: what was left to people goes on until the training is back.
+func (c *Checks) settled(r *record, after seen) {
+	over := after.Over
+	if k := r.costs; k != nil && (over == nil || over.ID != k.in.ID) {
+		c.isAway(after.ID, *k)
+		r.costs = nil
+	}
+	switch {
+	case over == nil:
+	case r.costs == nil:
+		r.costs = &costs{in: over, before: r.closed, done: c.done(after.ID)}
+	default:
+		r.costs.in = over
+	}
+}
+
+// isAway measures an incident. The time before it is not counted again that an incident before has told.
+func (c *Checks) isAway(workload string, k costs) {
+	in, cost := k.in, k.in.shown.Cost
+	if k.done || c.record(workload).skewed.After(in.Opened.Add(-time.Hour)) { // when that began which a wrong clock tells of, nobody knows
 		return
 	}
-	from, cost := in.Opened, in.shown.Cost
+	from := in.Opened
 	if !in.Down.IsZero() {
 		from = earlier(from, in.Down)
 	}
-	var away, again time.Duration
-	for _, t := range c.trainings(workload) { // on the slices of a workload it stands still together
-		stood, lost := stood(t.Worked(), from, before, in.Opened, c.Clock.Now())
-		away, again = max(away, stood), max(again, lost)
-	}
+	worked := c.worked(workload)
+	away, again := stood(worked, from, k.before, in.Opened, k.until(worked, c.Clock.Now()))
 	c.away = append(c.away, AwayOf{
-		Workload: workload, Incident: in.ID, Cause: in.Cause, ToldSeconds: cost.AwaySeconds, WorldSeconds: away.Seconds(),
-		toldChipHours: cost.ChipHours, worldChipHours: (away + again).Hours() * float64(c.chips(workload)),
+		Workload: workload, Incident: in.ID, Cause: in.Cause, ToldSeconds: cost.AwaySeconds, WorldSeconds: away.Seconds(), AtLeast: cost.AtLeast,
+		toldChipHours: cost.ChipHours, worldChipHours: (away + again).Hours() * float64(c.chips(workload)), chips: float64(c.chips(workload)),
 	})
 }
 
-// stood is how long no step was done until a moment, from the last step before another one on, though not from before the last incident ended. It
-// returns too how long the steps had taken that had to be done again.
+// worked are the stretches in which steps were done on any slice of a workload: on all of them it stands still together.
+func (c *Checks) worked(workload string) (all []trainingtest.Stretch) {
+	for _, t := range c.trainings(workload) {
+		all = append(all, t.Worked()...)
+	}
+	slices.SortStableFunc(all, func(a, b trainingtest.Stretch) int { return a.From.Compare(b.From) })
+	merged := all[:0]
+	for _, w := range all {
+		if n := len(merged); n > 0 && !w.From.After(merged[n-1].Until) {
+			last := &merged[n-1]
+			last.Until, last.Again = later(last.Until, w.Until), max(last.Again, w.Again)
+			continue
+		}
+		merged = append(merged, w)
+	}
+	return merged
+}
+
+// until is until when an incident counts: until its end or, where it was left to people, until the training is back or somebody has taken it over.
+func (k costs) until(worked []trainingtest.Stretch, now time.Time) time.Time {
+	switch {
+	case k.in.Outcome != view.Escalated:
+		return k.in.Closed
+	case !k.in.shown.Taken.IsZero():
+		return k.in.shown.Taken
+	}
+	for _, w := range worked {
+		if w.Until.After(k.in.Closed) {
+			return later(w.From, k.in.Closed)
+		}
+	}
+	return now
+}
+
+// stood is how long no step was done until a moment, from the last step before another one on. Where no step was done since the last incident had
+// ended, it begins with the opening. It returns too how long the steps had taken that had to be done again.
 func stood(worked []trainingtest.Stretch, from, least, opened, until time.Time) (away, again time.Duration) {
 	since := time.Time{} // the last step before
 	for _, w := range worked {
@@ -72,20 +143,20 @@ func stood(worked []trainingtest.Stretch, from, least, opened, until time.Time) 
 			since = later(since, earlier(w.Until, from))
 		}
 	}
-	if since.Before(least) {
+	if since.Before(least) || since.IsZero() {
 		since = opened
 	}
 	away = until.Sub(since)
-	for _, w := range worked {
+	for i, w := range worked {
+		if i+1 < len(worked) && worked[i+1].From.After(since) && !worked[i+1].From.After(until) {
+			again += w.Again // it came back in this incident
+		}
 		if w.Until.Before(since) {
 			continue
 		}
-		if w.Until.Before(until) {
-			again += w.Again
-		}
 		away -= max(0, earlier(w.Until, until).Sub(later(w.From, since)))
 	}
-	return away, again
+	return max(0, away), again
 }
 
 // chips are those of a workload, as its owner ordered it.
@@ -109,6 +180,18 @@ func sumAway(all []AwayOf) (sum Away) {
 		sum.WorldHours += a.WorldSeconds / 3600
 		sum.ToldChipHours += a.toldChipHours
 		sum.WorldChipHours += a.worldChipHours
+		for _, n := range []struct {
+			of *int
+			is bool
+		}{
+			{&sum.Right, a.isRight(a.ToldSeconds, a.WorldSeconds, 60)},
+			{&sum.RightCost, a.isRight(a.toldChipHours, a.worldChipHours, a.chips/60)},
+			{&sum.AtLeast, a.AtLeast},
+		} {
+			if n.is {
+				*n.of++
+			}
+		}
 		switch off := a.off(); {
 		case off < 0:
 			short = append(short, -off)

@@ -21,7 +21,7 @@ func TestHowLongATrainingStood(t *testing.T) {
 		away, again        time.Duration
 	}{
 		"it never stood":                     {[]trainingtest.Stretch{worked(0, 9)}, 2, 0, 9, 0, 0},
-		"it stands since before":             {[]trainingtest.Stretch{worked(0, 1)}, 2, 0, 9, 8 * time.Hour, time.Minute},
+		"it stands since before":             {[]trainingtest.Stretch{worked(0, 1)}, 2, 0, 9, 8 * time.Hour, 0},
 		"it went on":                         {[]trainingtest.Stretch{worked(0, 1), worked(5, 9)}, 2, 0, 9, 4 * time.Hour, time.Minute},
 		"it stood later, and twice":          {[]trainingtest.Stretch{worked(0, 3), worked(4, 5), worked(7, 9)}, 2, 0, 9, 3 * time.Hour, 2 * time.Minute},
 		"the incident before has told of it": {[]trainingtest.Stretch{worked(0, 1)}, 5, 4, 9, 4 * time.Hour, 0},
@@ -40,7 +40,7 @@ func TestTheWorstIsFurthestOff(t *testing.T) {
 	}
 	got := sumAway([]AwayOf{of("a", 3600, 3600), of("b", 3600, 3000), of("c", 0, 3600)})
 	want := Away{
-		Incidents: 3, ToldHours: 2, WorldHours: 2.8, ToldChipHours: 72, WorldChipHours: 102, Worst: of("c", 0, 3600),
+		Incidents: 3, Right: 1, RightCost: 1, ToldHours: 2, WorldHours: 2.8, ToldChipHours: 72, WorldChipHours: 102, Worst: of("c", 0, 3600),
 		TooLong: Percentiles{P50: 600, P95: 600, P99: 600, Count: 2}, TooShort: Percentiles{P50: 3600, P95: 3600, P99: 3600, Count: 1},
 	}
 	if got != want {

@@ -154,6 +154,7 @@ func (c *Checks) moved(before, after seen) {
 		c.rightWait(after)
 	}
 	over := after.Over
+	c.settled(r, after)
 	c.suspicions(r, after, over != nil && over.ID != r.done)
 	if over != nil && over.ID != r.done {
 		r.done = over.ID
@@ -200,7 +201,6 @@ func (c *Checks) closed(r *record, w seen) {
 	c.ended[string(in.Outcome)]++
 	c.causes[string(in.Cause)]++
 	right := c.judged(r, w)
-	c.isAway(w.ID, in, r.closed)
 	if (in.Outcome == view.Resumed) != (in.Code == "") {
 		c.Violated("10 nothing lost", w.ID, "%s ended %s with the code %q: %s", in.ID, in.Outcome, in.Code, in.Reason)
 	}
@@ -305,7 +305,9 @@ type record struct {
 	stored     ledger.Record
 	prior      ledger.Record
 	open, done string
-	opened     time.Time
+	// costs is the incident that ended last, while late evidence may change what it cost.
+	costs  *costs
+	opened time.Time
 	// forbidden says that its policy allowed nothing when it opened.
 	forbidden bool
 	// openedFor is the cause that the incident was opened for.
