@@ -148,6 +148,11 @@ var elsewheres = []elsewhere{
 		shape := t.Fleet[d.Of("shape").intN(len(t.Fleet))].Accelerator
 		t.full(d, view.Place{Zone: t.zone(d), Accelerator: shape})
 	}},
+	{"stockout of Spot everywhere", 0.05, func(t *Troubles, d Dice) {
+		for _, zone := range t.World.Zones() {
+			t.full(d, view.Place{Zone: zone, Capacity: events.Spot})
+		}
+	}},
 	{"stockout everywhere", 0.05, func(t *Troubles, d Dice) {
 		for _, zone := range t.World.Zones() {
 			t.full(d, view.Place{Zone: zone})

@@ -373,8 +373,12 @@ func (c *Checks) goesOn(e end) string {
 	return ""
 }
 
-// isSaved says that a workload has had a complete checkpoint for as long as the incident looked for one.
+// isSaved says that a workload has had a complete checkpoint for as long as the incident looked for one, if anybody did: the request to look may be
+// late.
 func (c *Checks) isSaved(e end) string {
+	if c.unlooked(e.w.ID, c.Clock.Now().Add(-bounds.HearFor)) {
+		return ""
+	}
 	for _, f := range c.slicesOf(e.w.ID) {
 		if at, ok := c.committed[f.Directory]; ok && at.Before(e.in.Opened) && c.Clock.Now().Sub(e.in.Opened) > time.Hour && !c.downLately() {
 			return "it had a complete checkpoint of " + at.UTC().Format(time.DateTime)

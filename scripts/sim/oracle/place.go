@@ -201,15 +201,15 @@ func (c *Checks) tooEarlyIn(all []named, f world.SliceConfig, p policy.Policy, a
 // turnSlack is how much earlier than the first refusal in the world that of a call may have been which never arrived.
 const turnSlack = 10 * time.Minute
 
-// askedIn is when a place was asked first for a slice since a moment, or refused another one shortly before; zero for never. A place that gave the
+// askedIn is when a place was asked first for a slice since a moment, or refused any slice shortly before; zero for never. A place that gave the
 // slice, and lost it before it could be used, has refused it too.
 func (c *Checks) askedIn(f world.SliceConfig, at view.Place, since time.Time) (first time.Time) {
 	for _, o := range c.Fleet {
-		from := since
-		if o.Name != f.Name {
-			from = since.Add(-ledger.StockoutFor)
-		}
 		for _, d := range c.past[o.Name] {
+			from := since
+			if d.kind == turnedOff { // which the next ones are told
+				from = since.Add(-ledger.StockoutFor)
+			}
 			asked := d.kind == turnedOff || d.kind == ordered && o.Name == f.Name
 			if asked && d.by == world.Ours(c.Project) && d.place == at && !d.at.Before(from) && (first.IsZero() || d.at.Before(first)) {
 				first = d.at

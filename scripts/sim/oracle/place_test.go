@@ -39,7 +39,7 @@ func TestPlacesAreAskedInTheirOrder(t *testing.T) {
 		"on demand, in time":                          {"1 refused " + spotA + ", 30 refused " + spotB, 150, demandA, ""},
 		"another shape, in the time of on demand":     {"1 refused " + spotA + ", 2 refused " + spotB + ", 130 refused " + demandA + ", 131 refused " + demandB, 140, smallB, "refused for 2 h 19 m of 3 h 0 m"},
 		"another shape, in time":                      {"1 refused " + spotA + ", 2 refused " + spotB + ", 130 refused " + demandA + ", 131 refused " + demandB, 182, smallB, ""},
-		"an old refusal":                              {"-9 refused " + spotA, 1, spotB, "a Spot as v5litepod-16 comes before it"},
+		"an old refusal":                              {"-15 refused " + spotA, 1, spotB, "a Spot as v5litepod-16 comes before it"},
 		"lost on demand, and on demand again":         {"1 refused " + spotA + ", 2 refused " + spotB + ", 130 usable " + demandA + ", 300 lost " + demandA, 310, demandA, "Spot as v5litepod-16 comes before it"},
 		"lost on demand, and back to the first place": {"1 refused " + spotA + ", 2 refused " + spotB + ", 130 usable " + demandA + ", 300 lost " + demandA, 310, spotA, ""},
 		"another workload has just been refused":      {"1 other " + spotA, 5, spotB, ""},
