@@ -20,7 +20,11 @@ import (
 // passesBudget is why a replacement needs a yes that its switch does not ask for: with an hour of what is not being created yet, the workload costs
 // more than its policy allows.
 func (d *diagnosis) passesBudget(all []*slot) *doubt {
-	budget, hour, apart := d.p.SpendAtMost, 0.0, d.isApart()
+	budget := d.p.SpendAtMost
+	if budget.Per == 0 {
+		return nil
+	}
+	hour, apart := 0.0, d.isApart()
 	var some []string
 	for _, s := range all {
 		if !s.is(coming) && !s.isCreated() {
@@ -30,7 +34,7 @@ func (d *diagnosis) passesBudget(all []*slot) *doubt {
 		}
 	}
 	spent := d.spent(d.now)
-	if budget.Per == 0 || some == nil || spent+hour <= budget.Dollars {
+	if some == nil || spent+hour <= budget.Dollars {
 		return nil
 	}
 	return &doubt{story.OverSpent.With(dollars(spent), budget.String(), strings.Join(some, ", "), dollars(hour)), reason.CodeSpendAtMost}

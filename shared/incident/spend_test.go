@@ -52,6 +52,17 @@ func TestABudgetStopsNothingThatRuns(t *testing.T) {
 	n.history("10m", "creating", "read ours, do, started, steps", "resumed", "10h", "resumed")
 }
 
+// TestWhatIsBeingCreatedIsKept while another slice is asked about.
+func TestWhatIsBeingCreatedIsKept(t *testing.T) {
+	t.Parallel()
+	n := budgeted(t, 1e6, "a", "b").goes("a read lost, do, a read gone, does create a")
+	n.p.SpendAtMost.Dollars = 1
+	n.history("b read lost", "approving", "a read ours", "approving", "10m", "approving", "approved", "deleting: delete b")
+	if s := n.w.Slice("a"); s.Condition != evidence.Ready || n.effect(events.ActionDelete, "a") >= 0 {
+		t.Errorf("a is %s, and its deletion is wanted:\n%s", s.Condition, n.tale())
+	}
+}
+
 // TestAReplacementGoesOnOnceTheBudgetHasRoom: what was spent a week ago counts no more.
 func TestAReplacementGoesOnOnceTheBudgetHasRoom(t *testing.T) {
 	t.Parallel()
