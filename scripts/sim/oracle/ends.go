@@ -180,6 +180,9 @@ func (c *Checks) struck(e end) (first time.Time, came bool) {
 }
 
 func (c *Checks) wronglyWithdrawn(e end) string {
+	if e.in.Code == reason.CodeNotMoved { // it prepared for nothing of its provider's
+		return ""
+	}
 	took := func(d deed) bool { return d.kind == withdrawn || d.kind == gone || d.kind == broken }
 	if !c.did(e.w.ID, e.in.Opened.Add(-time.Hour), took) {
 		return "the maintenance stands"
