@@ -94,6 +94,9 @@ func (w *Workload) addCapacity(v *view.Wait, now time.Time) {
 		if v.Next == nil || ask.At.Before(v.Next.At) {
 			v.Next = &ask
 		}
+		if why := x.Why; why.Sentence == story.NextPlace {
+			v.Later = story.TurnComes.With(why.Args[1], why.Args[2]).String()
+		}
 	}
 	v.Text = capacityText(*v)
 }
@@ -132,10 +135,8 @@ func capacityText(v view.Wait) string {
 	if !v.Until.IsZero() {
 		until = story.WaitsUntil.With(dated(v.Until, v.Since))
 	}
-	for _, r := range []story.Reason{next.With(v.Next.Place.String(), dated(v.Next.At, v.Since)), until, helps(v)} {
-		parts = append(parts, r.String())
-	}
-	return strings.Join(parts, "; ")
+	parts = append(parts, next.With(v.Next.Place.String(), dated(v.Next.At, v.Since)).String(), v.Later, until.String(), helps(v).String())
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "; ")
 }
 
 // answer is the last answer of a place.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
@@ -140,6 +141,17 @@ func TestAWaitForCapacityIsOneLine(t *testing.T) {
 	n.goes("do, read ours")
 	if got := told(); len(got) < 5 || !strings.HasPrefix(got[4], "seen capacity found in ") || !strings.Contains(got[4], " after 13 h 5") || !strings.Contains(got[4], fmt.Sprintf(" and %d tries", tries)) || strings.Contains(got[3], "asked next") {
 		t.Errorf("after the wait the story says %q", got)
+	}
+}
+
+// TestAWaitForCapacityNamesWhatComesLater: a place whose turn comes once those before it have refused for its time.
+func TestAWaitForCapacityNamesWhatComesLater(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "llama-8b").under("spot")
+	n.p.Zones, n.p.Places = nil, []policy.Alternative{{Capacity: events.OnDemand, After: 2 * time.Hour}}
+	n.goes(created + ", stockout create")
+	if w := n.w.Shown(n.now).Wait; w.Later != "us-west4-a on demand may be asked from 2026-11-12 04:00 UTC" || !strings.Contains(w.Text, "; "+w.Later+"; ") {
+		t.Errorf("the wait is %+v", w)
 	}
 }
 

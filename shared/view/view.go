@@ -102,10 +102,11 @@ type Wait struct {
 	Reminded time.Time `json:"reminded,omitzero"`
 	// Tries is how often the call that it waits for was made without success.
 	Tries int `json:"tries,omitzero"`
-	// Places are those that have refused, in the order in which they first did, and Next is the one that is asked now, or next. Text says all
-	// that in words. Only a wait for capacity has them.
+	// Places are those that have refused, in the order in which they first did, and Next is the one that is asked now, or next. Later names a
+	// place whose turn comes after a time, and Text says all that in words. Only a wait for capacity has them.
 	Places []Refusal `json:"places,omitempty"`
 	Next   *Ask      `json:"next,omitempty"`
+	Later  string    `json:"later,omitzero"`
 	Text   string    `json:"text,omitzero"`
 	// Held says why a call is held back, and HeldCode that in a word; empty where none is.
 	Held     string      `json:"held,omitzero"`

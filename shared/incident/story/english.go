@@ -11,6 +11,7 @@ const (
 	MovesBack           Sentence = "the policy moves it back to its first place once a save is verified"
 	NotAllowedBack      Sentence = "the policy does not move it back any more"
 	SavedTooLongAgo     Sentence = "the save was verified more than % ago, and steps since then would be done again"
+	TurnComes           Sentence = "% may be asked from %"
 	NextPlace           Sentence = "every zone refused: %; % may be asked from %"
 	CrewRestarts        Sentence = "the crew restarts it"
 	WasSave             Sentence = "the training ended with exit code 0, which was a save"
