@@ -194,6 +194,9 @@ func (d *diagnosis) free(s *slot, places []view.Place) (at view.Place, from time
 	var asked time.Time
 	for _, p := range places {
 		r, turn := d.in.refusal(p), d.turn(s, p)
+		if !r.Never && r.At.Before(s.usable()) {
+			r = view.Refusal{} // each loss begins at the first place again
+		}
 		switch until := later(r.Until, turn); {
 		case r.Never:
 			continue

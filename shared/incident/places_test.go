@@ -180,6 +180,19 @@ func TestASliceComesBackInAnotherShape(t *testing.T) {
 			t.Errorf("lost again it is asked for in %q:\n%s", got, n.tale())
 		}
 	})
+	t.Run("it is lost again in the same incident", func(t *testing.T) {
+		n := comes().goes("do")
+		by := n.w.Incident.ID
+		n.now = n.now.Add(2 * time.Hour)
+		n.give(n.inShape(evidence.Ready, "8000", by, "v5litepod-8"))
+		n.now = n.now.Add(time.Minute)
+		n.give(n.inShape(evidence.Lost, "8000", by, "v5litepod-8"))
+		n.now = n.now.Add(time.Minute)
+		n.give(n.inShape(evidence.Gone, "8000", by, "v5litepod-8"))
+		if got := n.places(); got != "llama-8b in us-west4-a" {
+			t.Errorf("it is asked for in %q:\n%s", got, n.tale())
+		}
+	})
 	t.Run("what somebody else made is what they order now", func(t *testing.T) {
 		n := comes().goes("do")
 		if n.give(n.inShape(evidence.Ready, "8000", "", "v5litepod-8")); n.w.Slices[0].Order != (incident.Order{}) {
