@@ -318,6 +318,8 @@ const mixedPolicies = `policies:
   standing:
     preset: spot
     zones: [us-west4-a, us-west4-b]
+    leave_zone_for: 90m
+    back_to_first: save
     chip_hour_price: 1.20
     places:
       - {capacity: on_demand, after: 1h, chip_hour_price: 3.22}

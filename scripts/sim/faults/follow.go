@@ -6,19 +6,14 @@ import (
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
-	"pitstop.internal/shared/view"
 )
 
 // follower lets happen what traces tell.
-type follower struct {
-	*Troubles
-	// short is how many shortages there are in each place at a time.
-	short map[view.Place]int
-}
+type follower struct{ *Troubles }
 
 // follow begins to follow the traces.
 func (t *Troubles) follow() {
-	f := &follower{Troubles: t, short: map[view.Place]int{}}
+	f := &follower{t}
 	for i, trace := range t.sim.Traces {
 		f.next(NewDice(t.sim.Seed).Of("traces").nth(i), trace.moments)
 	}
@@ -98,13 +93,7 @@ func (f *follower) shortage(d Dice, m moment) {
 		lasts = d.Of("lasts").between(10*time.Minute, 8*time.Hour)
 	}
 	f.checks.Happened("stockout", "")
-	f.short[at]++
-	f.API.SetRoom(at, 0)
-	f.after(lasts, func() {
-		if f.short[at]--; f.short[at] == 0 {
-			f.API.SetRoom(at, cloudtputest.Unlimited)
-		}
-	})
+	f.lacks(at, lasts)
 }
 
 // everywhere lets something happen that concerns no single slice, for the time that a trace says.

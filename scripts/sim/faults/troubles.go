@@ -24,6 +24,8 @@ type Troubles struct {
 	sim      Draws
 	dice     Dice
 	over     bool
+	// short is how many shortages there are in each place at a time.
+	short map[view.Place]int
 	// policies are the files between which somebody changes.
 	policies [][]byte
 }
@@ -190,13 +192,23 @@ func (t *Troubles) zone(d Dice) string {
 
 // full leaves a place no room for new slices for some hours.
 func (t *Troubles) full(d Dice, at view.Place) {
+	t.lacks(at, d.Of("lasts").between(10*time.Minute, 8*time.Hour))
+}
+
+// lacks leaves a place no room for so long. Another shortage there may last longer.
+func (t *Troubles) lacks(at view.Place, lasts time.Duration) {
+	t.short[at]++
 	t.API.SetRoom(at, 0)
-	t.after(d.Of("lasts").between(10*time.Minute, 8*time.Hour), func() { t.API.SetRoom(at, cloudtputest.Unlimited) })
+	t.after(lasts, func() {
+		if t.short[at]--; t.short[at] == 0 {
+			t.API.SetRoom(at, cloudtputest.Unlimited)
+		}
+	})
 }
 
 // NewTroubles are those of a world, drawn from these draws. They tell the witness what happens.
 func NewTroubles(w *world.World, c *Chaos, r *Releases, seen Witness, sim Draws) *Troubles {
-	return &Troubles{World: w, chaos: c, releases: r, checks: seen, sim: sim, dice: NewDice(sim.Seed).Of("troubles"), policies: [][]byte{
+	return &Troubles{World: w, chaos: c, releases: r, checks: seen, sim: sim, dice: NewDice(sim.Seed).Of("troubles"), short: map[view.Place]int{}, policies: [][]byte{
 		[]byte("policies: {}\n"), []byte("policies: {night: {preset: watch}\n"), // the second one cannot be read
 	}}
 }
