@@ -247,6 +247,7 @@ func refusalWords(c reason.Code) string {
 		return "no capacity"
 	case reason.Quota.Code():
 		return "quota used up"
+	default:
 	}
 	return strings.ReplaceAll(string(c), "_", " ")
 }

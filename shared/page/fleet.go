@@ -81,17 +81,8 @@ func (f Fleet) row(w view.Workload) fleetRow {
 
 // lane is the last day of a workload, with what is announced for the next.
 func (f Fleet) lane(w view.Workload) Lane {
-	l := Lane{Name: w.Name, Link: f.row(w).Link}
-	from := f.At.Add(-day)
-	known := f.At
-	for _, s := range f.Sights {
-		if s.Project == w.Project {
-			known = s.Ticked
-		}
-	}
-	if w.Training.Finished {
-		known = w.Training.FinishedAt
-	}
+	l := Lane{Name: w.Name, Link: f.row(w).Link, Marks: announced(w)}
+	from, known := f.At.Add(-day), f.knownUntil(w)
 	at := from
 	if w.Seen.After(at) {
 		at = w.Seen
@@ -128,19 +119,39 @@ func (f Fleet) lane(w view.Workload) Lane {
 	} else {
 		trains(f.At)
 	}
-	for _, s := range w.Slices {
-		if n := w.Announced(s.Name); n != nil && !n.WindowStart.IsZero() {
-			what := "maintenance of " + s.Name
-			if n.End {
-				what = "planned end of " + s.Name
-			}
-			l.Marks = append(l.Marks, Mark{n.WindowStart, Notice, what})
-			if !n.Due.IsZero() {
-				l.Marks = append(l.Marks, Mark{n.Due, Works, "a save is requested before it"})
-			}
+	return l
+}
+
+// knownUntil is until when it is known how a workload stands: until the last tick of its project's patrol, or until it was finished.
+func (f Fleet) knownUntil(w view.Workload) time.Time {
+	if w.Training.Finished {
+		return w.Training.FinishedAt
+	}
+	for _, s := range f.Sights {
+		if s.Project == w.Project {
+			return s.Ticked
 		}
 	}
-	return l
+	return f.At
+}
+
+// announced are the maintenance and the planned ends that are announced, with the saves before them.
+func announced(w view.Workload) (marks []Mark) {
+	for _, s := range w.Slices {
+		n := w.Announced(s.Name)
+		if n == nil || n.WindowStart.IsZero() {
+			continue
+		}
+		what := "maintenance of " + s.Name
+		if n.End {
+			what = "planned end of " + s.Name
+		}
+		marks = append(marks, Mark{n.WindowStart, Notice, what})
+		if !n.Due.IsZero() {
+			marks = append(marks, Mark{n.Due, Works, "a save is requested before it"})
+		}
+	}
+	return marks
 }
 
 // count counts things whose name takes an s.

@@ -73,8 +73,8 @@ const (
 	axisHeight   = 30
 )
 
-// drawn is a timeline with its places in the picture.
-type drawn struct {
+// Drawing is a timeline with its places in the picture.
+type Drawing struct {
 	Timeline
 	Width, Height, Left, Axis int
 	Rows                      []drawnLane
@@ -115,8 +115,8 @@ type fact struct {
 }
 
 // Draw places a timeline.
-func (t Timeline) Draw() drawn {
-	d := drawn{Timeline: t, Width: pictureWidth, Left: nameWidth, Axis: len(t.Lanes)*laneHeight + 4, Height: len(t.Lanes)*laneHeight + axisHeight + 4}
+func (t Timeline) Draw() Drawing {
+	d := Drawing{Timeline: t, Width: pictureWidth, Left: nameWidth, Axis: len(t.Lanes)*laneHeight + 4, Height: len(t.Lanes)*laneHeight + axisHeight + 4}
 	seen, round := map[Kind]bool{}, map[Kind]bool{}
 	for i, l := range t.Lanes {
 		row := drawnLane{Name: l.Name, Link: l.Link, Y: i*laneHeight + 4, Mid: i*laneHeight + laneHeight/2 + 4}
@@ -208,4 +208,4 @@ func stamp(at time.Time) string {
 }
 
 // Units writes a place in the picture.
-func (drawn) Units(x float64) string { return fmt.Sprintf("%.1f", x) }
+func (Drawing) Units(x float64) string { return fmt.Sprintf("%.1f", x) }

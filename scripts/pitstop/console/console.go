@@ -69,7 +69,7 @@ func guarded(host, token string, next http.Handler) http.Handler {
 		case is(r.URL.Query().Get("token")):
 			http.SetCookie(w, &http.Cookie{Name: name, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}) //nolint:gosec // plain HTTP on loopback
 			w.Header().Set("Referrer-Policy", "no-referrer")
-			http.Redirect(w, r, r.URL.Path, http.StatusSeeOther)
+			http.Redirect(w, r, "/", http.StatusSeeOther)
 		case err != nil || !is(c.Value):
 			http.Error(w, "open the link that pitstop printed: it has a token", http.StatusForbidden)
 		default:

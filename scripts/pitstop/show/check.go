@@ -368,6 +368,7 @@ func (d verbs) places(
 				advice = "add the missing part, or remove the shape from the policy"
 			case reason.CodeOtherCapacity:
 				advice = "remove the capacity from the policy"
+			default:
 			}
 			r.Add(Warn, "zone "+zone, cli.OneLine(errors.New(f.Message)), advice)
 			continue

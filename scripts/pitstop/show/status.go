@@ -277,6 +277,28 @@ func (d verbs) stands(p policy.Policy, w deployment.Workload) standing {
 
 func printStanding(p *terminal.Printer, st standing, now time.Time) {
 	w := st.Workload
+	printPolicy(p, st)
+	if w.Pause.Holds(now) {
+		terminal.Print(p.Out, "  "+p.Paint(terminal.Yellow, "paused "+PausedText(w.Pause)))
+	}
+	for i := range w.Slices {
+		printSlice(p, &w.Slices[i], maintainedText(st.Shown, w.Slices[i].Name, now), now)
+	}
+	if off := without(st.Shown); len(off) > 0 {
+		terminal.Print(p.Out, "  advice    autocheckpoint is off for "+strings.Join(off, ", ")+": "+deployment.AutocheckpointCost+"; pitstop check "+w.Name+" says how to turn it on")
+	}
+	terminal.Print(p.Out, "  training  "+training(w, now))
+	terminal.Print(p.Out, "  job       "+jobterms.Describe(st.Job))
+	printAhead(p, st, now)
+	printNeed(p, w.Need)
+	if w.Incident != nil {
+		printOpen(p, st, now)
+	}
+}
+
+// printPolicy prints the name of a workload, and its policy.
+func printPolicy(p *terminal.Printer, st standing) {
+	w := st.Workload
 	head := "policy " + w.Label
 	switch {
 	case w.Label == "":
@@ -291,17 +313,11 @@ func printStanding(p *terminal.Printer, st standing, now time.Time) {
 	case w.Label != "" && !st.Policy.Unknown:
 		terminal.Print(p.Out, "  policy    "+cli.LimitsText(st.holds.Switches, st.holds.Limits))
 	}
-	if w.Pause.Holds(now) {
-		terminal.Print(p.Out, "  "+p.Paint(terminal.Yellow, "paused "+PausedText(w.Pause)))
-	}
-	for i := range w.Slices {
-		printSlice(p, &w.Slices[i], maintainedText(st.Shown, w.Slices[i].Name, now), now)
-	}
-	if off := without(st.Shown); len(off) > 0 {
-		terminal.Print(p.Out, "  advice    autocheckpoint is off for "+strings.Join(off, ", ")+": "+deployment.AutocheckpointCost+"; pitstop check "+w.Name+" says how to turn it on")
-	}
-	terminal.Print(p.Out, "  training  "+training(w, now))
-	terminal.Print(p.Out, "  job       "+jobterms.Describe(st.Job))
+}
+
+// printAhead prints what can be done better, what is announced, and what would follow from a loss.
+func printAhead(p *terminal.Printer, st standing, now time.Time) {
+	w := st.Workload
 	if s := st.Saving; s != nil {
 		do, because := s.advice()
 		line := "  saves     " + p.Paint(terminal.Yellow, s.state()+"; "+do)
@@ -324,11 +340,11 @@ func printStanding(p *terminal.Printer, st standing, now time.Time) {
 	if st.IfLost != nil {
 		terminal.Print(p.Out, "  if "+st.IfLost.Slice+" died now: "+st.IfLost.Plan.String())
 	}
-	printNeed(p, w.Need)
-	in := w.Incident
-	if in == nil {
-		return
-	}
+}
+
+// printOpen prints the open incident: for what it waits, its calls, and what follows at its deadline.
+func printOpen(p *terminal.Printer, st standing, now time.Time) {
+	w, in := st.Workload, st.Incident
 	line := fmt.Sprintf("%s: %s, %s for %s", in.ID, in.Cause, in.Phase, events.Span(now.Sub(in.Since)))
 	if !in.Deadline.IsZero() {
 		line += ", until " + in.Deadline.UTC().Format(time.RFC3339)
