@@ -401,13 +401,16 @@ func TestATrainingIsMovedBackOnlyOnceItIsSaved(t *testing.T) {
 	t.Parallel()
 	back := func(change ...func(*incident.Workload)) *story {
 		n := newStory(t, true, "llama-8b").with(append(change, standsOnDemand)...).shaped(demand)
-		n.p.BackToFirst, n.p.LeaveZoneFor = policy.BackAfterSave, 6*time.Hour
+		n.p.BackToFirst, n.p.LeaveZoneFor, n.w.Ended = policy.BackAfterSave, 6*time.Hour, n.now.Add(-time.Hour)
 		return n
 	}
 	// opens lets the training go on until it is moved, for ten hours at most, and says for how long it was left alone.
 	opens := func(n *story) time.Duration {
 		first := n.now
 		for n.w.Incident == nil && n.now.Sub(first) < 10*time.Hour {
+			if due := n.w.Due(); !n.w.Slices[0].AsOrdered() && (due.IsZero() || due.After(n.now)) {
+				t.Fatalf("no tick comes: due at %v", due)
+			}
 			n.goes("steps, 10m")
 		}
 		return n.now.Sub(first)
