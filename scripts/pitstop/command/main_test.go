@@ -623,7 +623,7 @@ func TestReplayOfTheRecordedIncidents(t *testing.T) {
 		"RECORDED   workers 3, 1 were preempted", "SIMULATED  DeleteNode llama-8b in us-west4-a: accepted", "There is no more capacity in the zone",
 		"RESUMED    step", "CreateNode llama-8b in us-west4-a, called at 02:15:58: failed", "v5litepod-16 spot in us-west4-a · policy night",
 		"WITHDRAWN", "RELEASED", "ESCALATED", "OBSERVED", "would have: DeleteNode projects/demo/locations/us-west4-a/nodes/llama-8b (recreate)", "what to do:", "chip-hours every hour",
-		"[stockout]", "[watch_only]", "[owner]", "[withdrawn]", "[cannot_move]", "[same_error]",
+		"wait for capacity", "[watch_only]", "[owner]", "[withdrawn]", "[cannot_move]", "[same_error]",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in the story", want)

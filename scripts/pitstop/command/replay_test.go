@@ -213,7 +213,7 @@ func TestNoJSONHasATimeBeforeTime(t *testing.T) {
 		out, _, _ := call(t, "", args...)
 		held(strings.Join(args, " "), out)
 	}
-	for _, args := range [][]string{{"status"}, {"incident", "llama-8b-20261112-2"}, {"check", "llama-8b"}, {"canary"}, {"drill", "llama-8b", "--yes", "--why", "first"}, {"watch"}} {
+	for _, args := range [][]string{{"status"}, {"incident", "llama-8b-20261112-3"}, {"check", "llama-8b"}, {"canary"}, {"drill", "llama-8b", "--yes", "--why", "first"}, {"watch"}} {
 		got, err := scene(t, args[0]).Call(append(args, "--json")...)
 		if err != nil {
 			t.Errorf("%v: %v", args, err)

@@ -14,6 +14,7 @@ import (
 
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment"
+	"pitstop.internal/scripts/pitstop/google"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/page"
 )
@@ -43,12 +44,13 @@ func Listen(ctx context.Context, address string, pages http.Handler) (*Server, e
 	token, at := rand.Text(), l.Addr().String()
 	return &Server{
 		Link: "http://" + at + "/?token=" + token, listener: l,
-		http: http.Server{Handler: guarded(at, token, pages), ReadHeaderTimeout: 10 * time.Second},
+		http: http.Server{Handler: guarded(at, token, asking(pages)), ReadHeaderTimeout: 10 * time.Second},
 	}, nil
 }
 
 // Serve serves until the context ends.
 func (s *Server) Serve(ctx context.Context) error {
+	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
 	stop := context.AfterFunc(ctx, func() { _ = s.http.Close() }) //nolint:errcheck // nobody reads any more
 	defer stop()
 	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
@@ -75,6 +77,15 @@ func guarded(host, token string, next http.Handler) http.Handler {
 		default:
 			next.ServeHTTP(w, r)
 		}
+	})
+}
+
+// asking gives each page its own time to ask Google in.
+func asking(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		looking, end := google.NextQuestion(r.Context())
+		next.ServeHTTP(w, r.WithContext(looking))
+		_ = end(nil) //nolint:errcheck // the page has said what it could not read
 	})
 }
 

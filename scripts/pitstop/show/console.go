@@ -10,6 +10,7 @@ import (
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/console"
 	"pitstop.internal/scripts/pitstop/deployment"
+	"pitstop.internal/scripts/pitstop/google"
 	"pitstop.internal/scripts/pitstop/terminal"
 )
 
@@ -27,6 +28,11 @@ func (d verbs) consoleCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := d.Ledger(where)
 			if err != nil {
+				return err
+			}
+			looking, end := google.NextQuestion(c.Context())
+			_, err = d.Workloads(looking, l, nil)
+			if err := end(err); err != nil { // who cannot read the ledger learns it here, and not from an empty page
 				return err
 			}
 			s, err := console.Listen(c.Context(), address, console.Site(d.Deployment, l).Handler())
