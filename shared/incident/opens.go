@@ -34,7 +34,7 @@ var openings = []opening{
 	{"maintenance is announced", false, peace.noticed},
 	{"the training has failed", false, func(d peace) *Trouble { return d.opensForTraining() }},
 	{"the training stands still", false, peace.hangs},
-	{"it stands in a later place", false, peace.standsElsewhere},
+	{"it stands in a later place", false, func(d peace) *Trouble { return d.opensToMoveBack() }},
 }
 
 // opens is the trouble for which an incident has to open, with the name of its opening; nil for none. While abuse is suspected, none opens.
@@ -85,13 +85,6 @@ func (d peace) hangs() *Trouble {
 		return nil
 	}
 	return d.opensForHang()
-}
-
-func (d peace) standsElsewhere() *Trouble {
-	if !d.ticks {
-		return nil
-	}
-	return d.opensToMoveBack()
 }
 
 // mayOpen reports whether a suspicion may open an incident. A person's word always may. Any other evidence may not once the training is done, once

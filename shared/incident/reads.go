@@ -289,7 +289,7 @@ func (w *Workload) due(horizon time.Time) (at time.Time) {
 		at = earliest(at, d.dueOf(&d.slots[i], horizon))
 	}
 	if !w.Watched {
-		at = earliest(at, d.admissionAt(), d.backAt())
+		at = earliest(at, d.admissionAt())
 	}
 	return earliest(at, w.waitTellAt())
 }

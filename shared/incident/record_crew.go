@@ -263,9 +263,11 @@ func (f *facts) hears(l *Life, e evidence.Beat) {
 		}
 	}
 	if !e.StepAt.IsZero() {
-		f.w.Training.Stepped = later(f.w.Training.Stepped, f.by(e.StepAt))
+		if at := f.by(e.StepAt); at.After(f.w.Training.Stepped) {
+			f.w.Training.Stepped = at
+			f.showsStep(e)
+		}
 		f.proves(e.Step, f.by(e.StepAt))
-		f.showsStep(e)
 	}
 	if e.Verdict != nil {
 		f.verdict(*e.Verdict, false)

@@ -150,7 +150,7 @@ func (f *facts) mayRun() {
 		return
 	}
 	f.onRuns(func(all runs) runs {
-		if n := len(all); n == 0 || all[n-1].Over.IsZero() {
+		if n := len(all); n == 0 || all[n-1].Over.IsZero() || f.from.Time.Before(all[n-1].Over) { // an older reading knows nothing of that end
 			return all
 		}
 		return all.add(Run{From: f.from.Time, Until: f.from.Time, Early: true})
@@ -159,7 +159,9 @@ func (f *facts) mayRun() {
 
 // belieRuns forgets the runs of attempts after one that runs: only lines told of them.
 func (f *facts) belieRuns(attempt int) {
-	f.onRuns(func(all runs) runs { return slices.DeleteFunc(all, func(r Run) bool { return r.Attempt > attempt }) })
+	f.onRuns(func(all runs) runs {
+		return append(runs(nil), slices.DeleteFunc(all, func(r Run) bool { return r.Attempt > attempt })...) // none is nil: so it stays out of the document
+	})
 }
 
 // with are the runs with what a line tells of one. Attempts from before since were counted in another way, and it did not begin before began.
@@ -176,7 +178,7 @@ func (all runs) with(r Run, since, began time.Time) runs {
 	case n == 0:
 	case all[n-1].Attempt == 0 && all[n-1].Early && !r.Until.Before(all[n-1].From): // its machines could be used: now its crew tells of it
 		return append(all[:n-1], r)
-	case r.From.Before(all[n-1].From):
+	case r.From.Before(all[n-1].From), !r.Until.After(all[n-1].Over):
 		return all // it is older than what is known
 	}
 	return all.add(r)

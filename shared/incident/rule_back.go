@@ -50,14 +50,6 @@ func (d *diagnosis) opensToMoveBack() *Trouble {
 	}
 }
 
-// backAt is from when a tick may open an incident to move the training back; zero for never. When it does, the policy says.
-func (d *diagnosis) backAt() (at time.Time) {
-	for _, s := range d.otherwise() {
-		at = earliest(at, s.usable())
-	}
-	return at
-}
-
 // movesBack reports whether an incident was opened to move a training back.
 func (in *Incident) movesBack() bool {
 	return len(in.Troubles) > 0 && in.Troubles[0].Cause == events.CauseMove
