@@ -16,7 +16,7 @@ import (
 func TestATrailHasEverythingThatWasDone(t *testing.T) {
 	breadth.Again(t)
 	t.Parallel()
-	one := jobsSimulation(t, 1, "heavy", 0.5)
+	one := jobsSimulation(t, 3, "heavy", 0.5)
 	one.Trail = true
 	r := simulate(t, one)
 	ended, called := map[string]int{}, map[string]int{}

@@ -64,6 +64,9 @@ func TestWhatIsRehearsedIsWhatIsCalled(t *testing.T) {
 // jobGone is why a watched Job is another story than one that is brought back: in the end it has only to be created.
 const jobGone = "its owner deletes the failed Job in the end, while its incident is still watched"
 
+// onDemand is that of what comes on demand in the end: a rehearsal names all places in one call.
+const onDemand = "its last place is asked in a call of its own"
+
 // otherwise are the recorded incidents in which later events depend on earlier actions.
 var otherwise = map[string]string{
 	"preempted-while-creating": "what is lost the second time is what was created",
@@ -72,6 +75,9 @@ var otherwise = map[string]string{
 	"stopped-by-owner":         "nothing is opened",
 	"watched":                  "nothing was allowed in the first place",
 	"maintenance-unanswered":   "nobody answers the request for a save",
+	"spot-to-on-demand":        onDemand,
+	"back-again":               onDemand,
+	"back-by-save":             onDemand,
 	"gke-preempted":            jobGone,
 	"gke-failed":               jobGone,
 	"gke-flex-start-end":       jobGone,

