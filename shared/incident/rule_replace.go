@@ -51,7 +51,7 @@ func (d *diagnosis) beforeReplacing(all []*slot) *Step {
 		}
 	}
 	begins := d.beginning(all)
-	if len(begins) > 0 && d.w.mayBeFinished() {
+	if d.w.mayBeFinished() && !d.isDeleting() && len(d.unbegun(all)) > 0 {
 		if hear := d.hears(view.Looking, story.MayBeDone.With(), before(since, bounds.HearFor)); hear != nil {
 			return hear
 		}
@@ -70,7 +70,17 @@ func (d *diagnosis) beginning(all []*slot) []*slot {
 	if d.w.has(events.ActionDelete) {
 		return nil
 	}
+	return d.unbegun(all)
+}
+
+// unbegun are the slots of which nothing was deleted or created yet.
+func (d *diagnosis) unbegun(all []*slot) []*slot {
 	return slices.DeleteFunc(slices.Clone(all), func(s *slot) bool { return s.create != nil || s.is(coming) || s.EndedBy == d.in.ID })
+}
+
+// isDeleting reports whether something is being deleted that is still there.
+func (d *diagnosis) isDeleting() bool {
+	return len(d.those(func(s *slot) bool { return s.delete != nil && s.exists() })) > 0
 }
 
 // overspends leaves a replacement to a person once the budget of its payer is spent, unless the verdict refills it.
