@@ -186,6 +186,24 @@ resource "google_project_iam_member" "logs" {
   member  = google_service_account.function["patrol"].member
 }
 
+# Patrol asks Cloud Monitoring how long messages wait for the functions. Google grants that on a project and on nothing smaller, and each
+# predefined role carries more.
+resource "google_project_iam_member" "figures" {
+  project = var.project_id
+  role    = google_project_iam_custom_role.figures.id
+  member  = google_service_account.function["patrol"].member
+}
+
+resource "google_project_iam_custom_role" "figures" {
+  project     = var.project_id
+  role_id     = "${replace(var.prefix, "-", "_")}pitstop_patrol_figures"
+  title       = "Pitstop: figures for patrol"
+  description = "Exactly the permissions of the calls that the function patrol makes to Cloud Monitoring."
+  permissions = sort([for r in local.granted : r.permission if r.account == "patrol" && r.on == "the project"])
+
+  depends_on = [time_sleep.apis]
+}
+
 # To create a TPU that runs as an account, recreate has to be allowed to act as that account.
 resource "google_service_account_iam_member" "acts_as" {
   for_each = { for pair in setproduct(var.tpu_service_accounts, local.creators) : "${pair[0]}/${pair[1]}" => { account = pair[0], function = pair[1] } }

@@ -24,6 +24,8 @@ locals {
     recognizes = { OUR_PRINCIPALS = join(",", local.our_principals), CONTROLLERS = join(",", sort(var.controllers)) }
     # The clusters whose Jobs patrol lists, recreate replaces, and checkpoint begins the maintenance of.
     clusters = { CLUSTERS = join(",", sort(var.clusters)) }
+    # The subscription of each topic, by which patrol asks what waits for the functions.
+    looks    = { SUBSCRIPTIONS = join(",", sort([for name, f in local.deployed : "${f.topic}:${var.prefix}${name}"])) }
     keeps    = { SECRETS_DATABASE = local.databases.secrets }
     destroys = { BRAKE_PER_PROJECT = tostring(var.brake_per_project), BRAKE_PER_ZONE = tostring(var.brake_per_zone) }
     tells = {
@@ -83,7 +85,7 @@ locals {
       entry_point  = "HandlePatrol"
       topic        = "patrol-ticks"
       publishes_to = merge(local.requests, { NOTICE_TOPIC = "maintenance-notices" })
-      environment  = ["every", "decides", "watches", "recognizes", "clusters", "keeps"]
+      environment  = ["every", "decides", "watches", "recognizes", "clusters", "looks", "keeps"]
       # One instance runs one tick at a time, because it remembers its last readings. A tick follows operations for 50 seconds. Patrol
       # ignores a tick that is older than two minutes, so three minutes are enough.
       concurrency     = 1

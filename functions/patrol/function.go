@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/backlog"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/cloudlog"
 	"pitstop.internal/shared/fleet"
@@ -24,8 +25,8 @@ func init() {
 	// Arrives: a tick a minute on the topic patrol-ticks. Publishes: notices on maintenance-notices, requests on the three
 	// request topics. One instance, one tick at a time, no redelivery: the next tick continues the work of this one. Grants:
 	// roles/pubsub.publisher on those, the right to read and write the ledger, the right to write but not read the second database,
-	// and in the watched projects the right to read TPUs, to read logs and to write the canary. Where CLUSTERS names
-	// clusters: container.clusters.get and container.clusters.connect, and the right to list Jobs, JobSets, Pods and nodes there.
+	// the right to read figures of Cloud Monitoring, and in the watched projects the right to read TPUs, to read logs and to write the canary.
+	// Where CLUSTERS names clusters: container.clusters.get and container.clusters.connect, and the right to list Jobs, JobSets, Pods and nodes there.
 	trigger.Register("HandlePatrol", trigger.Function[config, time.Time]{Decode: decode, Build: build})
 }
 
@@ -40,6 +41,7 @@ type config struct {
 	OurPrincipals []string `env:"OUR_PRINCIPALS, required"`
 	Controllers   []string `env:"CONTROLLERS"`
 	GKE           gke.Config
+	Backlog       backlog.Config
 	// NoticeTopic is the full name of the topic maintenance-notices.
 	NoticeTopic string `env:"NOTICE_TOPIC, required"`
 	// WatchedProjects are the projects whose TPUs are watched, separated by commas. Empty means the function's own project
@@ -83,10 +85,14 @@ func build(ctx context.Context, cfg config) (func(context.Context, time.Time) er
 	settings := &ledger.Settings{Policy: cfg.Policy, Watched: cfg.Watched()}
 	var watched []Deps
 	for _, project := range cfg.Watched() {
-		watched = append(watched, Deps{
+		d := Deps{
 			Fleet: f, Provider: providers, Audit: log, Publisher: publisher, Canary: log, Project: project, Accounts: cfg.accounts(),
 			Settings: settings, Sleep: ledger.Sleep,
-		})
+		}
+		if queues := cfg.Backlog.Open(cfg.Ledger.ProjectID); queues != nil {
+			d.Queues = queues
+		}
+		watched = append(watched, d)
 	}
 	return newHandler(watched).tick, nil
 }

@@ -18,6 +18,7 @@ import (
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/trigger"
+	"pitstop.internal/shared/view"
 )
 
 // Provider is the part of a provider that patrol reads in addition to slices.
@@ -32,6 +33,11 @@ type AuditLog interface {
 	Entries(ctx context.Context, q cloudlog.Query) (entries [][]byte, whole bool, err error)
 }
 
+// Queues tells what waits for Pitstop's functions.
+type Queues interface {
+	Queues(ctx context.Context, now time.Time) ([]view.Queue, error)
+}
+
 // Deps are the function's dependencies.
 type Deps struct {
 	Fleet    *fleet.Fleet
@@ -40,7 +46,9 @@ type Deps struct {
 	// Publisher carries notices to the function maintenance.
 	Publisher ledger.Publisher
 	// Canary writes the entry that must come back; nil writes none.
-	Canary  Canary
+	Canary Canary
+	// Queues tells what waits for the functions; nil reads none.
+	Queues  Queues
 	Project string
 	// Accounts are those that the deployment knows by name.
 	Accounts events.Accounts
@@ -145,9 +153,15 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	return fault.Permanent(errors.Join(t.faults...))
 }
 
-// pulse writes down that the tick is done, and what it could not do.
+// pulse writes down that the tick is done, what it could not do, and what waits for the functions.
 func (t *round) pulse(ctx context.Context) error {
-	p := ledger.Pulse{Ticked: t.Fleet.Now(), Swept: t.swept}
+	var queues []view.Queue
+	if t.Queues != nil {
+		var err error
+		queues, err = t.Queues.Queues(ctx, t.Fleet.Now())
+		t.try("messages", err)
+	}
+	p := ledger.Pulse{Ticked: t.Fleet.Now(), Swept: t.swept, Queues: queues}
 	for _, err := range t.faults {
 		p.Faults = append(p.Faults, err.Error())
 	}

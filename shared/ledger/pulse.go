@@ -17,6 +17,8 @@ type Pulse struct {
 	// Faults are what the last tick could not read or do, a few of them; Failed counts them all.
 	Faults []string `json:"faults,omitempty"`
 	Failed int      `json:"failed,omitzero"`
+	// Queues are what waited for Pitstop's functions then.
+	Queues []view.Queue `json:"queues,omitempty"`
 }
 
 const (
@@ -42,7 +44,7 @@ func (l *Ledger) Sight(ctx context.Context, project string, now time.Time) (view
 	c, err := l.Canary(ctx, project)
 	return view.Sight{
 		Project: project, Ticked: p.Ticked, Failed: p.Failed, Faults: p.Faults, Blind: now.Sub(p.Ticked) > quietFor,
-		CanaryReturned: c.Returned, CanaryMissing: c.Missing(now),
+		CanaryReturned: c.Returned, CanaryMissing: c.Missing(now), Queues: p.Queues,
 	}, err
 }
 

@@ -18,6 +18,8 @@ type Sight struct {
 	// CanaryReturned is when the last canary came back; CanaryMissing says that the last one should be back, and is not.
 	CanaryReturned time.Time `json:"canary_returned,omitzero"`
 	CanaryMissing  bool      `json:"canary_missing,omitzero"`
+	// Queues are what waits for Pitstop's functions, as the last tick read it; none where that is not read.
+	Queues []Queue `json:"queues,omitempty"`
 }
 
 // SightLine is one thing to know of a project's sight. Loud is what comes first, and is an alarm. Do is what a person can do about it.
@@ -45,6 +47,11 @@ func (s Sight) Lines(now time.Time) (all []SightLine) {
 	}
 	if s.CanaryMissing {
 		all = append(all, SightLine{"DEAF", "the last canary has not come back, so log entries may not reach Pitstop", "pitstop canary --project " + s.Project})
+	}
+	if !s.Blind {
+		for _, q := range s.Queues {
+			all = append(all, q.lines(s.Ticked, now)...)
+		}
 	}
 	return all
 }

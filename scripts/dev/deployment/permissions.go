@@ -43,21 +43,22 @@ func (p permission) called() []string {
 
 // The pages of Google that name the permission of a call.
 const (
-	sourceTPU       = "https://docs.cloud.google.com/iam/docs/roles-permissions/tpu"
-	sourceActAs     = "https://docs.cloud.google.com/tpu/docs/configure-networking-access"
-	sourceSharedVPC = "https://docs.cloud.google.com/vpc/docs/provisioning-shared-vpc"
-	sourceFirestore = "https://docs.cloud.google.com/firestore/native/docs/security/iam"
-	sourceStorage   = "https://docs.cloud.google.com/storage/docs/access-control/iam-json"
-	sourcePubSub    = "https://docs.cloud.google.com/pubsub/docs/access-control"
-	sourceDead      = "https://docs.cloud.google.com/pubsub/docs/handling-failures"
-	sourcePush      = "https://docs.cloud.google.com/pubsub/docs/authenticate-push-subscriptions"
-	sourceLogging   = "https://docs.cloud.google.com/logging/docs/access-control"
-	sourceSink      = "https://docs.cloud.google.com/logging/docs/export/configure_export_v2"
-	sourceRun       = "https://docs.cloud.google.com/run/docs/reference/iam/roles"
-	sourceManager   = "https://docs.cloud.google.com/secret-manager/docs/access-control"
-	sourceKMS       = "https://docs.cloud.google.com/kms/docs/reference/permissions-and-roles"
-	sourceGKE       = "https://docs.cloud.google.com/iam/docs/roles-permissions/container"
-	sourceBuild     = "https://docs.cloud.google.com/functions/docs/securing/build-custom-sa"
+	sourceTPU        = "https://docs.cloud.google.com/iam/docs/roles-permissions/tpu"
+	sourceActAs      = "https://docs.cloud.google.com/tpu/docs/configure-networking-access"
+	sourceSharedVPC  = "https://docs.cloud.google.com/vpc/docs/provisioning-shared-vpc"
+	sourceFirestore  = "https://docs.cloud.google.com/firestore/native/docs/security/iam"
+	sourceStorage    = "https://docs.cloud.google.com/storage/docs/access-control/iam-json"
+	sourcePubSub     = "https://docs.cloud.google.com/pubsub/docs/access-control"
+	sourceDead       = "https://docs.cloud.google.com/pubsub/docs/handling-failures"
+	sourcePush       = "https://docs.cloud.google.com/pubsub/docs/authenticate-push-subscriptions"
+	sourceLogging    = "https://docs.cloud.google.com/logging/docs/access-control"
+	sourceMonitoring = "https://docs.cloud.google.com/monitoring/access-control"
+	sourceSink       = "https://docs.cloud.google.com/logging/docs/export/configure_export_v2"
+	sourceRun        = "https://docs.cloud.google.com/run/docs/reference/iam/roles"
+	sourceManager    = "https://docs.cloud.google.com/secret-manager/docs/access-control"
+	sourceKMS        = "https://docs.cloud.google.com/kms/docs/reference/permissions-and-roles"
+	sourceGKE        = "https://docs.cloud.google.com/iam/docs/roles-permissions/container"
+	sourceBuild      = "https://docs.cloud.google.com/functions/docs/securing/build-custom-sa"
 )
 
 var (
@@ -217,6 +218,10 @@ var permissions = []permission{
 	{
 		Name: "logging.logEntries.list", Accounts: []string{"patrol"}, On: "watched projects", Role: "roles/logging.viewer",
 		Calls: []string{"logging entries.list"}, Why: "to look up in the audit log who ended or stopped a TPU", Source: sourceLogging,
+	},
+	{
+		Name: "monitoring.timeSeries.list", Accounts: []string{"patrol"}, On: "the project", Role: custom,
+		Calls: []string{"monitoring timeSeries.list"}, Why: "to see that a function leaves messages waiting, or gave them up", Source: sourceMonitoring,
 	},
 	{
 		Name: "container.clusters.get", Accounts: []string{"patrol"}, On: onClusters, Role: custom,

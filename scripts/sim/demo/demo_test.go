@@ -245,3 +245,27 @@ func must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// TestAFunctionThatDoesNotAnswerIsSeen kills the function that makes TPUs, and takes one back: its request waits, and then is handled.
+func TestAFunctionThatDoesNotAnswerIsSeen(t *testing.T) {
+	d := found(t)
+	must(t, d.Kill(t.Context(), "recreate", 15*time.Minute))
+	must(t, d.Preempt(t.Context(), "llama-8b"))
+	for _, look := range []struct {
+		after time.Duration
+		want  string
+	}{{2 * time.Minute, ""}, {8 * time.Minute, "recreate-requests"}, {time.Hour, ""}} {
+		d.Forward(noon.Add(look.after).Sub(d.Now()))
+		s, err := d.Ledger.Sight(t.Context(), "demo", d.Now())
+		must(t, err)
+		stuck := ""
+		for _, l := range s.Lines(d.Now()) {
+			if l.Loud == "STUCK" {
+				stuck += l.Text
+			}
+		}
+		if (stuck == "") != (look.want == "") || !strings.Contains(stuck, look.want) {
+			t.Errorf("after %s: %q, want %q in it", look.after, stuck, look.want)
+		}
+	}
+}

@@ -73,16 +73,22 @@ type Broker struct {
 	mu      sync.Mutex
 	subs    []Subscription
 	seq     int
-	pending map[string]int
+	pending map[string]waiting
 	dead    []Message
 	// held is until when nothing is delivered, and kept are the deliveries that fell due meanwhile.
 	held time.Time
 	kept []func()
 }
 
+// waiting is a message that is not acknowledged: how many of its deliveries are due or under way.
+type waiting struct {
+	Message
+	deliveries int
+}
+
 // NewBroker returns a broker without subscriptions.
 func NewBroker(clock *clock.Clock) *Broker {
-	return &Broker{clock: clock, Latency: 200 * time.Millisecond, pending: map[string]int{}}
+	return &Broker{clock: clock, Latency: 200 * time.Millisecond, pending: map[string]waiting{}}
 }
 
 // Subscribe adds a subscription.
@@ -168,6 +174,18 @@ func (b *Broker) Waiting() []string {
 	return slices.Sorted(maps.Keys(b.pending))
 }
 
+// Oldest is when the oldest message of a topic was published that is not acknowledged, zero for none.
+func (b *Broker) Oldest(topic string) (at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range b.pending {
+		if m.Topic == topic && (at.IsZero() || m.Published.Before(at)) {
+			at = m.Published
+		}
+	}
+	return at
+}
+
 // Exhume takes a message out of those that were dead-lettered, and reports whether it was there.
 func (b *Broker) Exhume(id string) bool {
 	b.mu.Lock()
@@ -185,11 +203,10 @@ func (b *Broker) Dead() []Message {
 }
 
 func (b *Broker) enqueue(s Subscription, m Message, attempt int, in time.Duration) {
-	waits := m.Topic + " " + m.ID
-	b.add(waits, 1)
+	b.add(m, 1)
 	deliver := func() {
 		b.clock.Go(func() {
-			defer b.add(waits, -1)
+			defer b.add(m, -1)
 			b.deliver(s, m, attempt)
 		})
 	}
@@ -226,12 +243,16 @@ func (b *Broker) release() {
 	}
 }
 
-func (b *Broker) add(message string, n int) {
+func (b *Broker) add(m Message, n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.pending[message] += n; b.pending[message] == 0 {
-		delete(b.pending, message)
+	name := m.Topic + " " + m.ID
+	n += b.pending[name].deliveries
+	if n == 0 {
+		delete(b.pending, name)
+		return
 	}
+	b.pending[name] = waiting{m, n}
 }
 
 func (b *Broker) deliver(s Subscription, m Message, attempt int) {

@@ -13,6 +13,7 @@ import (
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/view"
 )
 
 // Call is one call of an API that a function makes, in the words of that API: tpu nodes.list.
@@ -156,4 +157,20 @@ func (c canary) WriteCanary(ctx context.Context, project, id string, at time.Tim
 	}
 	c.Clock.At(at.Add(sinkTakes), func() { c.Publish(Message{Topic: events.TopicLogs, Data: raw}) })
 	return nil
+}
+
+// queues tells what waits for the functions, as Cloud Monitoring does of Pub/Sub.
+type queues struct{ *World }
+
+// Queues implements patrol.Queues.
+func (q queues) Queues(ctx context.Context, _ time.Time) (all []view.Queue, err error) {
+	q.called(ctx, Call{Service: "monitoring", Method: "timeSeries.list"})
+	lie := map[string]int{}
+	for _, m := range q.Broker.Dead() {
+		lie[m.Topic]++
+	}
+	for _, f := range Functions {
+		all = append(all, view.Queue{Topic: f.Topic, Oldest: q.Broker.Oldest(f.Topic), DeadLetters: lie[f.Topic]})
+	}
+	return all, nil
 }

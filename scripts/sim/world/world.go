@@ -420,6 +420,9 @@ func (w *World) deploy(ctx context.Context) error {
 			if w.Opts.Settings {
 				d.Settings = w.settings()
 			}
+			if w.Opts.Settings || w.Hooks.Called != nil {
+				d.Queues = queues{w}
+			}
 			return patrol.New(d)
 		},
 		"checkpoint": func() trigger.Handle {
