@@ -45,6 +45,7 @@ const (
 	TypeRecreateRequested   = "pitstop.recreate.requested.v1"
 	TypeIncidentClosed      = "pitstop.incident.closed.v1"
 	TypeIncidentUpdated     = "pitstop.incident.updated.v1"
+	TypeOperatorOrdered     = "pitstop.operator.ordered.v1"
 )
 
 // Incarnation is one life of a slice: a node deleted and created again under the same name is another life.

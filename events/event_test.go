@@ -122,6 +122,10 @@ var frozen = map[string]struct {
 			Error:   events.JobError{Code: 8, Status: "RESOURCE_EXHAUSTED", Message: "Resources are insufficient in region: us-west4."},
 		},
 	}},
+	events.TypeOperatorOrdered: {anyOf(events.DecodeOperatorOrdered), events.OperatorOrdered{
+		Schema: 1, ID: "JBSWY3DPEHPK3PXP", Workload: "demo/llama-8b", Verb: "approve", Incident: "llama-8b-20261112-3", Action: events.ActionDelete,
+		By: "ada@example.com", Why: "the run matters", At: november(12, 2, 14, 8),
+	}},
 	"crew.report.v1": {anyOf(report), events.CrewReport{
 		Schema: 1, Report: events.ReportExited, Project: "demo", Zone: "us-west4-a", Node: "llama-8b-0", Hostname: "t1v-n-3f2a9c01-w-1",
 		Worker: 1, Workers: 4, Attempt: 3, Step: 48190, StepAt: november(12, 2, 14, 5), FirstStep: 48001, FirstStepAt: november(12, 1, 50, 0), CheckpointStep: 48000, CheckpointURI: "gs://ckpt/llama-8b/48000",
@@ -252,6 +256,7 @@ var decoders = map[string]func([]byte) (any, error){
 	events.TypeRecreateRequested:   anyOf(events.DecodeRecreateRequested),
 	events.TypeMaintenanceNotified: anyOf(events.DecodeMaintenanceNotified),
 	events.TypeIncidentUpdated:     anyOf(events.DecodeIncidentUpdated),
+	events.TypeOperatorOrdered:     anyOf(events.DecodeOperatorOrdered),
 	"pointer":                      anyOf(requestOf("pointer")),
 	"crew request":                 anyOf(events.DecodeCrewRequest),
 }

@@ -2,7 +2,7 @@ package events
 
 import "maps"
 
-// The topics of a deployment. Log sinks send to the first two, the scheduler to the third, and functions to the others.
+// The topics of a deployment. Log sinks send to the first two, the scheduler to the third, the console to the last, and functions to the others.
 const (
 	TopicNotices    = "maintenance-notices"
 	TopicLogs       = "log-events"
@@ -11,6 +11,7 @@ const (
 	TopicRecovery   = "recovery-requests"
 	TopicRecreate   = "recreate-requests"
 	TopicUpdates    = "incident-updates"
+	TopicOrders     = "operator-orders"
 )
 
 var topics = map[string]string{
@@ -19,6 +20,7 @@ var topics = map[string]string{
 	TypeRecoveryRequested:   TopicRecovery,
 	TypeRecreateRequested:   TopicRecreate,
 	TypeIncidentUpdated:     TopicUpdates,
+	TypeOperatorOrdered:     TopicOrders,
 }
 
 // Topics is the topic of each type of event.

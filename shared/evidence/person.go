@@ -6,11 +6,16 @@ import (
 	"pitstop.internal/events"
 )
 
-// Word is a person's order through the operator's command: who, and why.
+// Word is a person's order: who, and why.
 type Word struct {
 	By  string `json:"by"`
 	Why string `json:"why,omitzero"`
+	// ID tells an order that travels as a message from every other one; empty for one that is stored at once.
+	ID string `json:"id,omitzero"`
 }
+
+// Said is the word, whatever evidence it comes with.
+func (w Word) Said() Word { return w }
 
 // Verb is the kind of a person's order.
 type Verb string
@@ -25,6 +30,7 @@ const (
 	VerbAttach  Verb = "attach"
 	VerbDetach  Verb = "detach"
 	VerbDrill   Verb = "drill"
+	VerbRefused Verb = "refused" // an order that came too late, or about what is no longer so
 )
 
 // Approved is a person's approval of one action of one incident. It does not cover a later question.

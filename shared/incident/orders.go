@@ -11,6 +11,7 @@ import (
 	"pitstop.internal/shared/incident/story"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
 )
 
 // Question is what the open incident asks a person, in words; empty where it waits for nobody.
@@ -53,6 +54,11 @@ func askedAbout(questions []string) (names []string) {
 		}
 	}
 	return names
+}
+
+// Heard reports whether the order of a message is among the last orders. A message may arrive more than once.
+func (w Workload) Heard(id string) bool {
+	return id != "" && slices.ContainsFunc(w.Orders, func(o view.Spoken) bool { return o.ID == id })
 }
 
 // NothingToRetry says why there is nothing to try again; empty where there is.

@@ -40,6 +40,9 @@ func with[E evidence.Evidence](learn func(*facts, E) bool) func(*facts, evidence
 
 // record merges evidence into the facts, and reports whether it is news.
 func (f *facts) record(e evidence.Evidence) bool {
+	if word, is := e.(interface{ Said() evidence.Word }); is && f.w.Heard(word.Said().ID) {
+		return false
+	}
 	if f.from.Time.IsZero() || f.from.Time.After(f.now) {
 		f.from.Time = f.now // a clock ahead of Pitstop's orders nothing
 	}

@@ -15,13 +15,15 @@ import (
 	"pitstop.internal/shared/view"
 )
 
-// Site serves the pages of a ledger. It only reads.
+// Site serves the pages of a ledger. It only reads; who may give orders is served forms for them.
 type Site struct {
 	Ledger *ledger.Ledger
 	// Policies are those that the deployment knows now.
 	Policies func(ctx context.Context) (Policies, error)
 	Now      func() time.Time
 	Log      *slog.Logger
+	// Orders let people give orders; nil lets nobody.
+	Orders *Orders
 }
 
 // Policies are the policies in force by label.
@@ -42,15 +44,21 @@ func (s Site) Handler() http.Handler {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
 		_, _ = w.Write([]byte(Style)) //nolint:errcheck // the reader has gone
 	})
-	return secured(m)
+	m.HandleFunc("POST /orders/{project}/{name}", s.order)
+	var pages http.Handler = m
+	if s.Orders != nil {
+		pages = s.Orders.keyed(m)
+	}
+	return secured(http.NewCrossOriginProtection().Handler(pages))
 }
 
-// secured forbids all that a page does not need: scripts, frames, anything from elsewhere, and to be kept.
+// secured forbids all that a page does not need: scripts, frames, anything from elsewhere, and to be kept. Only the pages themselves learn which
+// page led to them: without that a browser hides of which origin a form is.
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{
 			"Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-			"X-Content-Type-Options":  "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "X-Frame-Options": "DENY",
+			"X-Content-Type-Options":  "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store", "X-Frame-Options": "DENY",
 			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
 		} {
 			w.Header().Set(name, value)
@@ -164,7 +172,11 @@ func (s Site) incident(r *http.Request, out *bytes.Buffer) error {
 	if err != nil {
 		return err
 	}
-	return WriteIncident(out, Incident{Frame: Frame{Title: in.ID, Path: r.URL.Path, At: now}, Workload: w.ID, In: w.ShownIncident(in, now)})
+	page := Incident{Frame: Frame{Title: in.ID, Path: r.URL.Path, At: now}, Workload: w.ID, In: w.ShownIncident(in, now)}
+	if shown := w.Shown(now); shown.Row().Incident == in.ID || shown.Incident == nil && shown.Closed != nil && shown.Closed.ID == in.ID { // others are over
+		page.Forms = s.forms(r, w, now)
+	}
+	return WriteIncident(out, page)
 }
 
 // history reads a page of all incidents: those that are open, and then those of the archive, the newest first.
@@ -190,6 +202,9 @@ func (s Site) history(r *http.Request, out *bytes.Buffer) error {
 	}
 	for _, w := range documents {
 		byID[w.ID] = w
+		if w.ID == h.Filter.Workload {
+			h.Forms = s.forms(r, w, now)
+		}
 		for _, in := range []*incident.Incident{w.Incident, w.Closed} {
 			if in != nil && in.Opened.Before(until) {
 				take(w, *in)

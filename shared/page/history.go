@@ -63,6 +63,8 @@ type History struct {
 	// All are the incidents that are asked for, the newest first. More says that there are older ones.
 	All  []Past
 	More bool
+	// Forms are the orders that its reader may give about the one workload that is asked for; nil for none.
+	Forms *Forms
 }
 
 type historyRow struct {

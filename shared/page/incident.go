@@ -14,6 +14,8 @@ type Incident struct {
 	Frame
 	Workload string
 	In       view.Incident
+	// Forms are the orders that its reader may give; nil for none.
+	Forms *Forms
 }
 
 type shownIncident struct {

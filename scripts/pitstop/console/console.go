@@ -10,12 +10,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/google"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/orders"
 	"pitstop.internal/shared/page"
 )
 
@@ -89,11 +91,30 @@ func asking(next http.Handler) http.Handler {
 	})
 }
 
-// Site is the pages about a deployment.
-func Site(d deployment.Deployment, l *ledger.Ledger) page.Site {
+// Site is the pages about a deployment. Orders are given in the name of the one who started them, as in the terminal.
+func Site(d deployment.Deployment, l *ledger.Ledger, where deployment.Place) page.Site {
 	policies := func(ctx context.Context) (page.Policies, error) {
 		p, _, err := d.Policies(ctx, l)
 		return p, err
 	}
-	return page.Site{Ledger: l, Policies: policies, Now: d.Now, Log: slog.New(slog.DiscardHandler)}
+	var caller struct {
+		sync.Once
+		name string
+	}
+	return page.Site{Ledger: l, Policies: policies, Now: d.Now, Log: slog.New(slog.DiscardHandler), Orders: &page.Orders{
+		Who: func(r *http.Request) (string, error) {
+			caller.Do(func() { caller.name = d.Caller(r.Context()) })
+			return caller.name, nil
+		},
+		Give: func(ctx context.Context, o orders.Order) error {
+			o.ID = "" // it is stored at once
+			_, err := d.Give(ctx, l, where, o)
+			var left deployment.UnpublishedError
+			if errors.As(err, &left) {
+				return nil // patrol publishes what follows within a minute
+			}
+			return google.ExplainError(ctx, err)
+		},
+		Done: "stored; the story has your name", Key: []byte(rand.Text()),
+	}}
 }

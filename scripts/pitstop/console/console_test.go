@@ -12,15 +12,24 @@ import (
 
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/console"
+	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger/ledgertest"
 )
 
 // serve serves the pages about a fleet in which one workload asks a person, and returns their link.
 func serve(t *testing.T) string {
 	t.Helper()
-	b := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Trains("bert"), deploymenttest.Asking())
-	s, err := console.Listen(t.Context(), "127.0.0.1:0", console.Site(b.Deployment, b.Ledger).Handler())
+	link, _ := served(t, deploymenttest.Trains("bert"), deploymenttest.Asking())
+	return link
+}
+
+// served serves the pages about a fleet.
+func served(t *testing.T, all ...incident.Workload) (link string, b *deploymenttest.Bench) {
+	t.Helper()
+	b = deploymenttest.New(t, ledgertest.NewStore().Open, all...)
+	s, err := console.Listen(t.Context(), "127.0.0.1:0", console.Site(b.Deployment, b.Ledger, deployment.Place{Project: "demo"}).Handler())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +42,7 @@ func serve(t *testing.T) string {
 			t.Error(err)
 		}
 	})
-	return s.Link
+	return s.Link, b
 }
 
 // get reads a page.

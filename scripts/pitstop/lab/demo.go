@@ -256,7 +256,7 @@ func runDemo(ctx context.Context, o demoOptions, verbs verbsOf, out io.Writer) e
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
-	pages, err := console.Listen(ctx, "127.0.0.1:0", console.Site(d.deployment(), d.Ledger).Handler())
+	pages, err := console.Listen(ctx, "127.0.0.1:0", console.Site(d.deployment(), d.Ledger, deployment.Place{Project: demoProject}).Handler())
 	if err != nil {
 		return errors.Join(err, noted(), s.Close())
 	}

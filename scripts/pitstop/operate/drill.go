@@ -215,8 +215,8 @@ func (d verbs) drill(
 	begun := d.Now()
 	// The record comes first, so that a person who finds the trouble also finds its author.
 	word := evidence.Ordered{Word: evidence.Word{By: d.Caller(ctx), Why: why}, Verb: evidence.VerbDrill, Text: "a maintenance event on " + s.Name}
-	var left unpublished
-	if _, _, err := d.record(ctx, l, where, w.ID, word); err != nil && !errors.As(err, &left) {
+	var left deployment.UnpublishedError
+	if err := d.Record(ctx, l, where, w.ID, word); err != nil && !errors.As(err, &left) {
 		return v, err
 	}
 	op, err := api.Simulate(ctx, w.Ref(s.Name))

@@ -13,6 +13,7 @@ import (
 	"pitstop.internal/scripts/pitstop/show"
 	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/orders"
 )
 
 func (d verbs) pauseCommand() *cobra.Command {
@@ -29,11 +30,11 @@ func (d verbs) pauseCommand() *cobra.Command {
 			if lasts < 0 {
 				return cli.Usage("--for %s: it has to be more than 0; leave it out to pause until resume", lasts)
 			}
-			p := evidence.Paused{Word: evidence.Word{Why: why}}
+			o := orders.Order{Verb: evidence.VerbPause, Word: evidence.Word{Why: why}}
 			if lasts > 0 {
-				p.Until = d.Now().Add(lasts)
+				o.Until = d.Now().Add(lasts)
 			}
-			return d.setPause(c, where, names, all, p)
+			return d.setPause(c, where, names, all, o)
 		},
 	}
 	where.Flags(c)
@@ -52,7 +53,7 @@ func (d verbs) resumeCommand() *cobra.Command {
 		Short: "Lift the pause of some workloads, or of all",
 		Long:  "Lift the pause of these workloads, or with --all the pause of everything.\n\n" + needs,
 		RunE: func(c *cobra.Command, names []string) error {
-			return d.setPause(c, where, names, all, evidence.Paused{Word: evidence.Word{Why: why}, Lift: true})
+			return d.setPause(c, where, names, all, orders.Order{Verb: evidence.VerbResume, Word: evidence.Word{Why: why}})
 		},
 	}
 	where.Flags(c)
@@ -61,7 +62,7 @@ func (d verbs) resumeCommand() *cobra.Command {
 	return c
 }
 
-func (d verbs) setPause(c *cobra.Command, where deployment.Place, names []string, all bool, e evidence.Paused) error {
+func (d verbs) setPause(c *cobra.Command, where deployment.Place, names []string, all bool, o orders.Order) error {
 	if all == (len(names) > 0) {
 		return cli.Usage("name the workloads, or add --all")
 	}
@@ -73,19 +74,20 @@ func (d verbs) setPause(c *cobra.Command, where deployment.Place, names []string
 	if err != nil {
 		return err
 	}
-	e.By = d.Caller(ctx)
-	p := &evidence.Pause{By: e.By, Why: e.Why, At: d.Now(), Until: e.Until}
+	o.By, o.At = d.Caller(ctx), d.Now()
+	lift := o.Verb == evidence.VerbResume
+	p := &evidence.Pause{By: o.By, Why: o.Why, At: o.At, Until: o.Until}
 	what := "paused " + show.PausedText(p)
-	if e.Lift {
+	if lift {
 		p.Until = p.At.Add(-evidence.PauseMargin) // it is over by every clock, and names the person who lifted it
-		what = e.By + " lifted the pause"
+		what = o.By + " lifted the pause"
 	}
 	if all {
 		if err := l.SetPause(ctx, p); err != nil {
 			return err
 		}
 		if d.PausedAll != nil {
-			d.PausedAll(e.By, e.Lift)
+			d.PausedAll(o.By, lift)
 		}
 		terminal.Print(out, "everything: "+what)
 		return nil
@@ -99,11 +101,12 @@ func (d verbs) setPause(c *cobra.Command, where deployment.Place, names []string
 		if !google.MayGoOn(ctx) {
 			break
 		}
-		if w.Pause == nil && e.Lift {
+		if w.Pause == nil && lift {
 			terminal.Print(out, w.ID+": it was not paused")
 			continue
 		}
-		_, _, err := d.record(ctx, l, where, w.ID, e)
+		o.Workload = w.ID
+		_, err := d.Give(ctx, l, where, o)
 		if err := d.printRecorded(c, google.ExplainError(ctx, err), w.ID+": "+what); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", w.ID, err))
 		}

@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/cli"
@@ -22,6 +18,7 @@ import (
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/orders"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/view"
 )
@@ -31,64 +28,9 @@ const needs = "The incident's story and the workload record your name and your r
 	"deployment's policy and published on its request topics, which needs roles/pubsub.publisher. Without permission to read the policy or to\n" +
 	"publish, your word is stored, and patrol takes the next step within a minute."
 
-// unreadPolicies is the policy under which a person's word is stored while the deployment's own policy cannot be read. Patrol takes the
-// next step within a minute.
-type unreadPolicies struct{}
-
-func (unreadPolicies) For(_ context.Context, label string) policy.Policy {
-	return policy.Policy{Name: label, Unreadable: "what the deployment allows is not known"}
-}
-
-// publishing remembers the last error of publishing.
-type publishing struct {
-	ledger.Publisher
-	why error
-}
-
-// Takes implements ledger.Taker: notifications about a person's word are sent too.
-func (*publishing) Takes(string) bool { return true }
-
-func (k *publishing) Publish(ctx context.Context, e events.Envelope) error {
-	err := k.Publisher.Publish(ctx, e)
-	if e.Type == events.TypeIncidentUpdated && status.Code(err) == codes.NotFound {
-		return nil // a deployment without notifications has no such topic
-	}
-	if err != nil {
-		k.why = err
-	}
-	return err
-}
-
-// record records a person's word on a workload, by compare-and-swap, with the requests that follow in its outbox. It reports whether
-// the word was news. Its error is unpublished if the word is stored and a request could not be published.
-func (d verbs) record(ctx context.Context, l *ledger.Ledger, where deployment.Place, id string, e evidence.Evidence) (w deployment.Workload, news bool, err error) {
-	source, known, err := d.Policies(ctx, l)
-	if err != nil {
-		return w, false, err
-	}
-	var policies ledger.Policies = unreadPolicies{}
-	if known {
-		policies = source
-	}
-	run := "operator/" + uuid.NewString()
-	k := &publishing{Publisher: d.Publisher(where.Topics())}
-	a := ledger.Advancer{
-		Ledger: l, Policies: policies, Publisher: k, Now: d.Now, Sleep: ledger.Sleep, Source: "//pitstop/operator",
-		Cause: func(context.Context) string { return run }, Log: slog.New(slog.DiscardHandler), Saved: d.Recorded,
-	}
-	document, news, err := a.AdvanceChanged(ctx, id, e)
-	if err == nil && k.why != nil {
-		err = unpublished{k.why}
-	}
-	return deployment.ShownAt(document, d.Now()), news, err
-}
-
-// unpublished says that a word is stored, and that patrol has to publish the requests that follow.
-type unpublished struct{ error }
-
 // printRecorded prints the result of a word.
 func (d verbs) printRecorded(c *cobra.Command, err error, text string) error {
-	var left unpublished
+	var left deployment.UnpublishedError
 	switch {
 	case errors.As(err, &left):
 		terminal.Print(c.OutOrStdout(), text)
@@ -99,6 +41,17 @@ func (d verbs) printRecorded(c *cobra.Command, err error, text string) error {
 	}
 	terminal.Print(c.OutOrStdout(), text)
 	return nil
+}
+
+// give has a deployment carry out an order about a workload in the caller's name. A refusal is wrong usage.
+func (d verbs) give(c *cobra.Command, l *ledger.Ledger, where deployment.Place, w deployment.Workload, o orders.Order, why string) (after deployment.Workload, by string, err error) {
+	o.Workload, o.At, o.Word = w.ID, d.Now(), evidence.Word{By: d.Caller(c.Context()), Why: why}
+	after, err = d.Give(c.Context(), l, where, o)
+	var refused orders.RefusedError
+	if errors.As(err, &refused) {
+		err = cli.Usage("%w", refused)
+	}
+	return after, o.By, err
 }
 
 // withReason is a command with which a person decides about one workload or incident, and gives a reason.
@@ -142,15 +95,9 @@ func (d verbs) approveCommand() *cobra.Command {
 			return err
 		}
 		question := w.Document.Question()
-		if question == "" {
-			return cli.Usage("%s waits for no approval: it is %s", about, w.Incident.Phase)
-		}
-		e := evidence.Approved{Word: evidence.Word{By: d.Caller(c.Context()), Why: why}, Incident: w.Incident.ID, Action: w.Incident.Asked}
-		after, news, err := d.record(c.Context(), l, where, w.ID, e)
-		if err == nil && !news {
-			return cli.Usage("%s does not ask for that any more; pitstop status shows its state", about)
-		}
-		text := w.ID + ": approved by " + e.By + ": " + question
+		o := orders.Order{Verb: evidence.VerbApprove, Incident: w.Incident.ID, Action: w.Incident.Asked}
+		after, by, err := d.give(c, l, where, w, o, why)
+		text := w.ID + ": approved by " + by + ": " + question
 		if in := after.Incident; in != nil && in.Granted {
 			text += "; patrol acts on it within a minute, because this command cannot read the policy"
 		}
@@ -173,15 +120,8 @@ func (d verbs) cancelCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if w.Incident.Phase == view.Clearing {
-			return cli.Usage("%s is over except for its clean-up: it deletes the slices that it ordered itself; pitstop pause %s holds that", about, w.Name)
-		}
-		e := evidence.Cancelled{Word: evidence.Word{By: d.Caller(c.Context()), Why: why}, Incident: w.Incident.ID}
-		after, news, err := d.record(c.Context(), l, where, w.ID, e)
-		if err == nil && !news {
-			return cli.Usage("%s has ended meanwhile, or its clean-up runs; pitstop status shows its state", e.Incident)
-		}
-		lines := []string{w.ID + ": cancelled by " + e.By}
+		after, by, err := d.give(c, l, where, w, orders.Order{Verb: evidence.VerbCancel, Incident: w.Incident.ID}, why)
+		lines := []string{w.ID + ": cancelled by " + by}
 		for _, r := range w.Requests {
 			if r.UnderWay {
 				lines = append(lines, "a call may still take effect: "+show.RequestText(r, d.Now()))
@@ -208,13 +148,14 @@ func (d verbs) retryCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if why := w.Document.NothingToRetry(d.Now()); why != "" {
-			return cli.Usage("there is nothing to retry of %s: %s%s", w.ID, why, d.narrow(c.Context(), l, w))
+		o := orders.Order{Verb: evidence.VerbRetry}
+		if w.Incident != nil {
+			o.Incident = w.Incident.ID
 		}
-		e := evidence.Retried{Word: evidence.Word{By: d.Caller(c.Context()), Why: why}}
-		after, news, err := d.record(c.Context(), l, where, w.ID, e)
-		if err == nil && !news {
-			return cli.Usage("%s has moved on meanwhile; pitstop status shows its state", w.ID)
+		after, _, err := d.give(c, l, where, w, o, why)
+		var refused cli.UsageError
+		if errors.As(err, &refused) {
+			return cli.Usage("%w%s", err, d.narrow(c.Context(), l, w))
 		}
 		text := w.ID + ": tried again"
 		if after.Incident != nil {
@@ -351,8 +292,8 @@ func (d verbs) label(c *cobra.Command, where deployment.Place, workload, value s
 		}
 	}
 	if set > 0 {
-		_, _, err = d.record(ctx, l, where, w.ID, e)
-		var left unpublished
+		err = d.Record(ctx, l, where, w.ID, e)
+		var left deployment.UnpublishedError
 		if err != nil && !errors.As(err, &left) {
 			failed = append(failed, google.ExplainError(ctx, err))
 		}

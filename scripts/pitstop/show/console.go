@@ -21,9 +21,9 @@ func (d verbs) consoleCommand() *cobra.Command {
 		Use:   "console",
 		Short: "Show a deployment in the browser",
 		Long: "Serve pages about a deployment to your own browser, until you interrupt it: the fleet with the last 24 hours and what is announced,\n" +
-			"each incident as a picture and as words, and all incidents. The pages only show. They answer on this machine alone, to whoever has the\n" +
-			"link that console prints.\n\n" +
-			"This needs roles/datastore.viewer. A policy file needs roles/storage.objectViewer.",
+			"each incident as a picture and as words, and all incidents. On the pages of a workload you can approve, cancel, retry, pause and resume, as\n" +
+			"with the commands of these names. The pages answer on this machine alone, to whoever has the link that console prints.\n\n" +
+			"This needs roles/datastore.viewer, and orders need roles/datastore.user. A policy file needs roles/storage.objectViewer.",
 		Args: cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := d.Ledger(where)
@@ -35,7 +35,7 @@ func (d verbs) consoleCommand() *cobra.Command {
 			if err := end(err); err != nil { // who cannot read the ledger learns it here, and not from an empty page
 				return err
 			}
-			s, err := console.Listen(c.Context(), address, console.Site(d.Deployment, l).Handler())
+			s, err := console.Listen(c.Context(), address, console.Site(d.Deployment, l, where).Handler())
 			if err != nil {
 				return err
 			}

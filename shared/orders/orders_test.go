@@ -1,0 +1,63 @@
+package orders_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/orders"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+)
+
+// TestAnOrderIsCarriedOutOnce however often it comes, and whatever came between.
+func TestAnOrderIsCarriedOutOnce(t *testing.T) {
+	t.Parallel()
+	b := fleettest.New(t)
+	w := b.Slice(cloudtputest.NodeConfig{Name: "llama", Spot: true})
+	order := func(verb evidence.Verb, id string) orders.Order {
+		return orders.Order{Word: evidence.Word{By: "ada@example.com", Why: "a look", ID: id}, Verb: verb, Workload: w.ID, At: b.Clock.Now()}
+	}
+	pause, resume := order(evidence.VerbPause, "1"), order(evidence.VerbResume, "2")
+	for _, o := range []orders.Order{pause, pause, resume, pause, resume} {
+		_, err := orders.Apply(t.Context(), b.Fleet.Advancer, o)
+		b.Must(err)
+	}
+	if w := b.Workload(w.ID); len(w.Orders) != 2 || w.Pause != nil {
+		t.Errorf("orders %+v, pause %+v", w.Orders, w.Pause)
+	}
+}
+
+// TestAnOrderThatComesTooLateIsRefused, and the workload keeps that, once.
+func TestAnOrderThatComesTooLateIsRefused(t *testing.T) {
+	t.Parallel()
+	b := fleettest.New(t)
+	w := b.Slice(cloudtputest.NodeConfig{Name: "llama", Spot: true})
+	o := orders.Order{Word: evidence.Word{By: "ada@example.com", Why: "a look", ID: "1"}, Verb: evidence.VerbPause, Workload: w.ID, At: b.Clock.Now()}
+	b.Clock.Advance(orders.LateAfter + time.Second)
+	var refused orders.RefusedError
+	if _, err := orders.Apply(t.Context(), b.Fleet.Advancer, o); !errors.As(err, &refused) || !strings.Contains(refused.Error(), "given 10 m 1 s ago") {
+		t.Fatalf("%v", err)
+	}
+	for range 2 {
+		b.Must(orders.Note(t.Context(), b.Fleet.Advancer, o, refused))
+	}
+	if w := b.Workload(w.ID); w.Pause != nil || len(w.Orders) != 1 || w.Orders[0].Verb != evidence.VerbRefused || !strings.HasPrefix(w.Orders[0].Text, "pause: it was given") {
+		t.Errorf("orders %+v, pause %+v", w.Orders, w.Pause)
+	}
+}
+
+// TestAMessageIsTheOrder that was given.
+func TestAMessageIsTheOrder(t *testing.T) {
+	t.Parallel()
+	o := orders.Order{
+		Word: evidence.Word{By: "ada@example.com", Why: "a look", ID: "1"}, Verb: evidence.VerbApprove, Workload: "demo/llama", Incident: "llama-1", Action: events.ActionCreate,
+		At: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
+	}
+	if back := orders.FromMessage(o.Message()); back != o || o.Message().Validate() != nil {
+		t.Errorf("%+v", back)
+	}
+}
