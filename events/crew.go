@@ -58,6 +58,12 @@ type CrewReport struct {
 	FirstStepAt    time.Time `json:"first_step_at,omitzero"`
 	CheckpointStep int64     `json:"checkpoint_step,omitzero"`
 	CheckpointURI  string    `json:"checkpoint_uri,omitzero"`
+	// StepsSeconds is the time inside steps from FirstStepAt to StepAt, and SavesSeconds the time in which saves blocked the training
+	// meanwhile. RestoreSeconds is how long the attempt loaded its checkpoint. They count from the start of the attempt, so that a lost
+	// line loses nothing.
+	StepsSeconds   float64 `json:"steps_seconds,omitzero"`
+	SavesSeconds   float64 `json:"saves_seconds,omitzero"`
+	RestoreSeconds float64 `json:"restore_seconds,omitzero"`
 	// ExamplesPerSecond is how fast the attempt has trained so far, if that is known. The crew that leads the whole job adds what
 	// that was measured on.
 	ExamplesPerSecond float64   `json:"examples_per_second,omitzero"`

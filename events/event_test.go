@@ -129,7 +129,7 @@ var frozen = map[string]struct {
 	"crew.report.v1": {anyOf(report), events.CrewReport{
 		Schema: 1, Report: events.ReportExited, Project: "demo", Zone: "us-west4-a", Node: "llama-8b-0", Hostname: "t1v-n-3f2a9c01-w-1",
 		Worker: 1, Workers: 4, Attempt: 3, Step: 48190, StepAt: november(12, 2, 14, 5), FirstStep: 48001, FirstStepAt: november(12, 1, 50, 0), CheckpointStep: 48000, CheckpointURI: "gs://ckpt/llama-8b/48000",
-		ExamplesPerSecond: 812.5, Measured: &events.Measured{Accelerator: "v5litepod-16", Slices: 2, GlobalBatch: 4096, Steps: 120, Seconds: 605},
+		StepsSeconds: 1311.5, SavesSeconds: 93.2, RestoreSeconds: 41.5, ExamplesPerSecond: 812.5, Measured: &events.Measured{Accelerator: "v5litepod-16", Slices: 2, GlobalBatch: 4096, Steps: 120, Seconds: 605},
 		SaveID: "5f0c3a", ExitCode: 137, Signal: "SIGKILL", Interrupted: true, Tail: []string{"step 48,190", "Killed"}, RestartsLeft: 4, OutOfMemory: true,
 		Retries: events.JobRetries{Worker: 2, Job: 1, Memory: 3, Interruption: 4, Internal: 5, Stockout: 6, Recreations: 7, Requests: 8},
 		Notice:  &events.Notice{Status: events.NoticeOngoing, WindowStart: november(12, 2, 10, 0)}, Preempted: true, Reason: "killed",

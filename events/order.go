@@ -14,8 +14,8 @@ type Order struct {
 	Accelerator string
 	// Nodes are the names of the nodes of a queued resource.
 	Nodes []string
-	// Reserved says that it asks for the capacity of a reservation.
-	Reserved bool
+	// Reserved says that it asks for the capacity of a reservation, and Spot that it asks for Spot capacity.
+	Reserved, Spot bool
 }
 
 // maxNodes bounds the nodes of one queued resource.
@@ -55,6 +55,8 @@ type reservedRequest struct {
 	QueuedResource struct {
 		reservation
 		Guaranteed reservation `json:"guaranteed"`
+		Spot       *struct{}   `json:"spot"`
+		BestEffort *struct{}   `json:"bestEffort"`
 	} `json:"queuedResource"`
 }
 
@@ -62,6 +64,8 @@ type reservation struct {
 	Reserved          bool   `json:"reserved"`
 	ReservationName   string `json:"reservationName"`
 	ProvisioningModel string `json:"provisioningModel"`
+	Spot              bool   `json:"spot"`
+	Preemptible       bool   `json:"preemptible"`
 }
 
 func (r reservation) asked() bool {
@@ -78,7 +82,9 @@ func order(request jsontext.Value, queued string) (o Order) {
 	var from reservedRequest
 	if json.Unmarshal(request, &from, lenient, json.MatchCaseInsensitiveNames(true)) == nil {
 		q := from.QueuedResource
-		o.Reserved = from.Node.SchedulingConfig.asked() || q.asked() || q.Guaranteed.asked()
+		n := from.Node.SchedulingConfig
+		o.Reserved = n.asked() || q.asked() || q.Guaranteed.asked()
+		o.Spot = n.Spot || n.Preemptible || q.Spot != nil || q.BestEffort != nil || q.ProvisioningModel == "SPOT"
 	}
 	for _, n := range r.QueuedResource.TPU.NodeSpec {
 		if o.Accelerator == "" {

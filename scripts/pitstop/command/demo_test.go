@@ -347,7 +347,7 @@ func TestTheHandbookWalksThroughTheDemo(t *testing.T) {
 		prints map[string]string
 	}{
 		{"README.md", func(*testing.T, *lab.RunningDemo) {}, map[string]string{
-			"report": "1 loss: 1 back", "watch": "demo/llama-8b", "canary": "in total, from its timestamp to the ledger", "status": "demo/llama-8b   trains", "check": "its start-up script starts pitcrew",
+			"report": "1 loss: 1 back", "goodput": "where the time went", "watch": "demo/llama-8b", "canary": "in total, from its timestamp to the ledger", "status": "demo/llama-8b   trains", "check": "its start-up script starts pitcrew",
 		}},
 		{"terraform/README.md", func(t *testing.T, d *lab.RunningDemo) {
 			seeCrash(t, d, "llama-8b")
@@ -362,7 +362,7 @@ func TestTheHandbookWalksThroughTheDemo(t *testing.T) {
 			}
 			d.Forward(30 * time.Minute)
 		}, map[string]string{
-			"status": "demo/llama-8b  ", "incident": "save", "incidents": "maintenance, open", "report": "no TPU was lost", "pause": "demo/llama-8b: paused by", "approve": "approved by", "scale": "advice: ",
+			"status": "demo/llama-8b  ", "incident": "save", "incidents": "maintenance, open", "report": "no TPU was lost", "goodput": "where the time went", "pause": "demo/llama-8b: paused by", "approve": "approved by", "scale": "advice: ",
 		}},
 	} {
 		t.Run(c.page, func(t *testing.T) {
@@ -405,7 +405,7 @@ func TestTheHandbookWalksThroughTheDemo(t *testing.T) {
 func TestTheOtherVerbsWorkOnTheDemo(t *testing.T) {
 	d := livingDemo(t, deploymenttest.Noon)
 	made := map[string]bool{}
-	for _, verb := range []string{"watch", "canary", "status", "check", "incident", "incidents", "report", "attach", "drill", "pause", "approve", "scale"} {
+	for _, verb := range []string{"watch", "canary", "status", "check", "incident", "incidents", "report", "goodput", "attach", "drill", "pause", "approve", "scale"} {
 		made[verb] = true // TestTheHandbookWalksThroughTheDemo makes it
 	}
 	want := func(code int, says string, args ...string) {

@@ -41,6 +41,9 @@ pitstop filter --sink tpu-audit`,
 	"pitstop report": `pitstop report --project MINE --since 30d
 pitstop report --losses --lead 10m entries.json
 pitstop report --json entries.json > report.json`,
+	"pitstop goodput": `pitstop goodput --project MINE --since 30d
+pitstop goodput --prices prices.yaml entries.json
+pitstop goodput --json entries.json > goodput.json`,
 	"pitstop simulate": `pitstop simulate
 pitstop simulate --seed 42 --days 30 --faults heavy
 pitstop simulate --fleet fleet.yaml --policy policy.yaml --seeds 20`,

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"pitstop.internal/scripts/pitstop/entries/entriestest"
 	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/cloudlog/cloudlogtest"
+	"pitstop.internal/shared/ledger"
 )
 
 const watchdog = "watchdog@mine.iam.gserviceaccount.com"
@@ -545,5 +547,110 @@ func TestReportReadsEitherFilesOrALog(t *testing.T) {
 		if _, errOut, code := call(t, "", append([]string{"report"}, args...)...); code != cli.ExitUsage || !strings.Contains(errOut, why) {
 			t.Errorf("%v: exit code %d, %s; want %s", args, code, errOut, why)
 		}
+	}
+}
+
+// told is a line of the crew of llama.
+func told(minute float64, report string, attempt, step, first int, firstAt float64) string {
+	at := func(minute float64) string {
+		return time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC).Add(time.Duration(minute * float64(time.Minute))).Format(time.RFC3339Nano)
+	}
+	payload := fmt.Sprintf(`"schema":1,"report":"%s","zone":"us-west4-a","node":"llama","hostname":"t1v-n-%d-w-0","attempt":%d,"step":%d`, report, attempt, attempt, step)
+	if first > 0 {
+		payload += fmt.Sprintf(`,"step_at":"%s","first_step":%d,"first_step_at":"%s"`, at(minute), first, at(firstAt))
+	}
+	return fmt.Sprintf(`{"jsonPayload":{%s},"insertId":"c%g%s","logName":"projects/mine/logs/pitstop-crew","timestamp":"%s"}`, payload, minute, report, at(minute))
+}
+
+// interrupted is a record: llama makes a step each 30 s, saves after 200, is preempted after 220, comes back, and goes on from there.
+func interrupted() []string {
+	return []string{
+		called(0, "CreateNode", "llama", "ann@example.com", "first"), called(4, "CreateNode", "llama", "ann@example.com", "last"),
+		told(5, "started", 1, 0, 0, 0), told(10.5, "progress", 1, 1, 1, 10.5),
+		told(110, "progress", 1, 200, 1, 10.5), told(120, "progress", 1, 220, 1, 10.5),
+		happened(120, `"methodName":"tpu.nodes.terminate","resourceName":"projects/mine/locations/us-west4-a/nodes/llama"`, "system_event", ""),
+		called(121, "CreateNode", "llama", watchdog, "refused"), called(130, "CreateNode", "llama", watchdog, "first"), called(134, "CreateNode", "llama", watchdog, "last"),
+		told(136, "started", 2, 200, 0, 0), told(140.5, "progress", 2, 201, 201, 140.5), told(240, "progress", 2, 400, 201, 140.5),
+	}
+}
+
+func TestGoodputTellsWhereTheTimeWent(t *testing.T) {
+	t.Setenv("COLUMNS", "300")
+	file := entriestest.Write(t, "entries.json", strings.Join(interrupted(), "\n"))
+	prices := entriestest.Write(t, "prices.yaml", "v5litepod: {spot: 0.5, other: 1.0}\n")
+	out, errOut, code := call(t, "", "goodput", "--prices", prices, file)
+	if code != cli.ExitDone || errOut != "" {
+		t.Fatalf("exit code %d, stderr %q", code, errOut)
+	}
+	for _, want := range []string{
+		"goodput 83.3 ± 0.4 % · 1 workload, 4 h 0 m in all",
+		"waiting for capacity  10 m 0 s  4.2         2.7         2.67",
+		"provisioning          8 m 0 s   3.3         2.1         2.13",
+		"machine to crew       3 m 0 s   1.2         0.8         0.80",
+		"start to first step   9 m 0 s   3.8         2.4         2.40",
+		"productive            3 h 20 m  83.3 ± 0.4  53.3        53.33",
+		"done again            10 m 0 s  4.2 ± 0.4   2.7         2.67",
+		"terminated   30 m 0 s  75.0 ± 0.6  8.0         8.00",
+		"Nov 12 2026 04:00:00  llama     us-west4-a  terminated  20 m 0 s  10 m 0 s    8.0         -",
+		"- 1 workload has a crew that does not tell how long saves block",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not said in\n%s", want, out)
+		}
+	}
+	out, _, code = call(t, "", "goodput", "--json", file)
+	var got struct {
+		Seconds        float64
+		GoodputPercent float64 `json:"goodput_percent"`
+		Uses           []struct {
+			Of      string
+			Seconds float64
+		}
+		Interruptions []struct {
+			Away float64 `json:"away_seconds"`
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != cli.ExitDone {
+		t.Fatalf("exit code %d, %v\n%s", code, err, out)
+	}
+	all := 0.0
+	for _, u := range got.Uses {
+		all += u.Seconds
+	}
+	if all != got.Seconds || all != 4*3600 || len(got.Interruptions) != 1 || got.Interruptions[0].Away != 1200 {
+		t.Errorf("%v seconds in all, and these: %+v", all, got)
+	}
+	if out, _, code = call(t, "[]", "goodput", "-"); code != cli.ExitDone || out != "" {
+		t.Errorf("of nothing: exit code %d, %q", code, out)
+	}
+}
+
+// TestGoodputNamesIncidents: of a project's log, the interruptions have the IDs under which the ledger knows them.
+func TestGoodputNamesIncidents(t *testing.T) {
+	t.Setenv("COLUMNS", "300")
+	b, _, clock, log := deploymenttest.LoggedCloud(t)
+	w := deploymenttest.Preempted("llama-8b").Workload
+	if _, err := b.Ledger.Save(t.Context(), w, ledger.Revision{}); err != nil {
+		t.Fatal(err)
+	}
+	broke := deploymenttest.Noon.Add(-90 * time.Second).Sub(time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC)).Minutes()
+	for _, e := range []string{
+		called(broke-300, "CreateNode", "llama-8b", "ann@example.com", "first"), called(broke-296, "CreateNode", "llama-8b", "ann@example.com", "last"),
+		happened(broke, `"methodName":"tpu.nodes.terminate","resourceName":"projects/mine/locations/us-west4-a/nodes/llama-8b"`, "system_event", ""),
+	} {
+		log.Write([]byte(strings.ReplaceAll(selected(e), "projects/mine/", "projects/demo/")))
+	}
+	clock.Advance(time.Minute)
+	out, err := b.Call("goodput")
+	if want := w.Incident.ID; err != nil || !strings.Contains(out, "terminated  ") || !strings.Contains(out, "  "+want+"\n") {
+		t.Errorf("%v; the incident %s is not named in\n%s", err, want, out)
+	}
+	b.OpenLedger = func(string, string) *ledger.Ledger {
+		return ledger.New(func(context.Context, string) (ledger.Collection, error) {
+			return nil, errors.New("nobody may read it")
+		})
+	}
+	if out, err = b.Call("goodput"); err != nil || !strings.Contains(out, "- the IDs of incidents: ") || !strings.Contains(out, "nobody may read it") {
+		t.Errorf("%v: without a ledger it says\n%s", err, out)
 	}
 }

@@ -16,5 +16,5 @@ func Commands() []*cobra.Command { return []*cobra.Command{explainCommand(), fil
 // DeploymentCommands are the verbs that read the log of a project.
 func DeploymentCommands(d deployment.Deployment) []*cobra.Command {
 	v := verbs{d}
-	return d.Bound(v.reportCommand())
+	return d.Bound(v.reportCommand(), v.goodputCommand())
 }

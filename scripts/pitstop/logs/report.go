@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"fmt"
@@ -12,160 +11,30 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/layout"
-	"pitstop.internal/scripts/pitstop/cli"
-	"pitstop.internal/scripts/pitstop/entries"
-	"pitstop.internal/scripts/pitstop/losses"
+	"pitstop.internal/scripts/pitstop/goodput"
 	"pitstop.internal/scripts/pitstop/terminal"
-	"pitstop.internal/shared/policy"
 )
 
-type reportOptions struct {
-	asJSON, every bool
-	who           losses.Who
-	lead          time.Duration
-}
-
 func (d verbs) reportCommand() *cobra.Command {
-	var o reportOptions
-	var project string
-	var since time.Duration
-	c := &cobra.Command{
+	var asJSON, every bool
+	return d.recordCommand(&cobra.Command{
 		Use:   "report [FILE...]",
 		Short: "Say what really happened to TPUs, from the logs alone",
 		Long: "Say what happened: every loss by cause, zone and generation, how long until the slice was back, and who brought it back.\n" +
 			"The report adds up the chip-hours lost, lists the queued resources left over, and counts the losses that a notice announced\n" +
-			"in time. It simulates nothing, and it says which facts the logs do not hold.\n\n" +
-			"With --project it reads the entries that the sinks would select from the project's log, page by page, a page each second. That\n" +
-			"needs roles/logging.viewer, and no deployment. Cloud Logging keeps system events and audit entries for 400 days, and crews'\n" +
-			"lines for 30 days unless your log bucket says otherwise.\n\n" +
-			"Files hold what gcloud logging read --format=json writes, or answers of Logging's entries.list, of any size. The entries of\n" +
-			"a file go up or down in time. - is standard input.\n\n" +
-			"Exit codes: 0 when all entries are read, 1 when some are not, 2 when the call or a file cannot be used.",
-		RunE: func(c *cobra.Command, files []string) error {
-			fromLog := c.Flags().Changed("project")
-			switch {
-			case fromLog && len(files) > 0:
-				return cli.Usage("report reads files or the log of --project: leave out %s, or --project", files[0])
-			case !fromLog && c.Flags().Changed("since"):
-				return cli.Usage("--since bounds the log of --project; a file is reported whole")
-			case !fromLog && len(files) == 0:
-				return cli.Usage("report: name the project whose log is read (--project), or the files with your log entries; - is standard input")
-			case since <= 0:
-				return cli.Usage("--since %s: it has to be more than 0", since)
-			}
-			if slices.Contains(o.who.Babysitters, "") || slices.Contains(o.who.Pitstop, "") {
-				return cli.Usage("--babysitter and --pitstop name a principal, as the log has it: name@PROJECT.iam.gserviceaccount.com")
-			}
-			if o.lead < 0 {
-				return cli.Usage("--lead %v: it cannot be negative", o.lead)
-			}
-			if !fromLog {
-				if len(files) > largest {
-					return cli.Usage("report: %d files are more than the %d that it reads at once; join some of them", len(files), largest)
-				}
-				bar := terminal.NewProgress(files, nil, c.ErrOrStderr())
-				n, err := printReport(c.Context(), entries.FilesOf(files, c.InOrStdin(), bar), o, bar, c.OutOrStdout(), c.ErrOrStderr())
-				if err == nil && n == 0 {
-					entries.PrintNone(c.ErrOrStderr())
-				}
-				return err
-			}
-			if err := cli.CheckProject("--project", project); err != nil {
-				return err
-			}
-			return d.reportLog(c.Context(), project, since, o, c.OutOrStdout(), c.ErrOrStderr())
-		},
-	}
-	f := c.Flags()
-	f.StringVar(&project, "project", "", "the project whose log is read, in the place of files")
-	cli.SpanVar(f, &since, "since", 30*cli.Day, "how far back the log of --project is read, as in 30d or 12h")
-	f.BoolVar(&o.asJSON, "json", false, "print one JSON object, with every loss")
-	f.BoolVar(&o.every, "losses", false, "list every loss, however many there are")
-	f.StringArrayVar(&o.who.Babysitters, "babysitter", nil, "the principal of an older script that deletes and creates TPUs; repeat it for each")
-	f.StringArrayVar(&o.who.Pitstop, "pitstop", nil, "a principal of Pitstop's; by default the service accounts called pitstop or pitstop-*; repeat it for each")
-	f.DurationVar(&o.lead, "lead", policy.DefaultLead, "how long before a loss a notice must come to be in time")
-	return c
-}
-
-// largest bounds the streams that are read at once.
-const largest = 256
-
-// reportLog tells the report of a project's log. What was read is no report where the rest cannot be read.
-func (d verbs) reportLog(ctx context.Context, project string, since time.Duration, o reportOptions, out, errOut io.Writer) error {
-	s, err := d.OpenReadOnly(ctx)
-	if err != nil {
-		return err
-	}
-	reading, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	r := &logReader{
-		Deployment: d.Deployment, ctx: ctx, fail: fail, log: s.Log, project: project, from: d.Now().Add(-since), until: d.Now(),
-		meter: terminal.NewMeter(errOut, d.Now), errOut: errOut,
-	}
-	n, err := printReport(reading, []entries.Source{r.open}, o, nil, out, errOut)
-	switch why := context.Cause(reading); {
-	case why != nil:
-		return why
-	case err == nil && n == 0:
-		terminal.Print(errOut, "pitstop: 0 entries in the log of project "+project+" since "+r.from.UTC().Format(time.RFC3339)+
-			"; --since looks further back; --project has to be that of the TPUs")
-	}
-	return err
-}
-
-// printReport tells the report of what the sources hold together, each in the order of its times. It returns how many entries they hold.
-func printReport(ctx context.Context, sources []entries.Source, o reportOptions, bar *terminal.Progress, out, errOut io.Writer) (n int, err error) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	f := entries.Faults{ErrOut: errOut}
-	work := entries.NewPool(ctx, entries.ReadAll)
-	var all merged
-	for i := range sources {
-		t := &timeline{source: work.Stream(ctx, sources[i:i+1], bar, entries.RunsAtOnce(len(sources))), fault: f.Add}
-		defer t.close()
-		all.lines = append(all.lines, t)
-	}
-
-	// Losses wait here while the record is read: the record may turn out to be unusable.
-	buffered := bufio.NewWriterSize(out, 1<<20)
-	p := reportPrinter{Printer: terminal.NewPrinter(out, o.asJSON), every: o.every, columns: layout.Width()}
-	p.Printer.Out = buffered
-	a := losses.New(o.who, o.lead, p.loss)
-	for {
-		e, err := all.next(ctx)
-		if err != nil {
-			bar.Done()
-			return n, err
-		}
-		if f.Unusable {
-			bar.Done()
-			f.PrintRest()
-			return n, cli.ErrUnusable // without that file the report would be wrong
-		}
-		if e == nil {
-			break
-		}
-		n++
-		a.Add(*e)
-	}
-	r := a.Report()
-	bar.Done()
-	f.PrintRest()
-	if n > 0 || o.asJSON { // a program gets its object even of nothing
-		if err := p.end(r, f.N); err != nil {
-			return n, err
-		}
-	}
-	if err := buffered.Flush(); err != nil {
-		return n, err
-	}
-	if f.N > 0 {
-		return n, cli.ErrFailed
-	}
-	return n, nil
+			"in time. It simulates nothing, and it says which facts the logs do not hold. goodput has the rest of the same account.\n\n",
+	}, func(f *pflag.FlagSet) {
+		f.BoolVar(&asJSON, "json", false, "print one JSON object, with every loss")
+		f.BoolVar(&every, "losses", false, "list every loss, however many there are")
+	}, func(_ record, out, screen io.Writer) (teller, error) {
+		p := &reportPrinter{Printer: terminal.NewPrinter(screen, asJSON), every: every, columns: layout.Width()}
+		p.Out = out
+		return p, nil
+	})
 }
 
 // reportPrinter tells a report: to programs as one object, whose losses are written as they become known.
@@ -175,7 +44,7 @@ type reportPrinter struct {
 	columns int // of the screen
 	told    int
 	// few are the first losses, worst those with the longest gaps.
-	few, worst []losses.Loss
+	few, worst []goodput.Loss
 	// years says that the record spans more than one, so that a date needs its year.
 	years bool
 }
@@ -186,7 +55,7 @@ const (
 )
 
 // loss takes a loss as soon as it is known how it ended.
-func (p *reportPrinter) loss(l losses.Loss) {
+func (p *reportPrinter) loss(l goodput.Loss) {
 	p.told++
 	switch {
 	case p.AsJSON:
@@ -213,15 +82,18 @@ func (p *reportPrinter) loss(l losses.Loss) {
 		return
 	}
 	p.worst = append(p.worst, l)
-	slices.SortStableFunc(p.worst, func(a, b losses.Loss) int { return cmp.Compare(b.Gap, a.Gap) })
+	slices.SortStableFunc(p.worst, func(a, b goodput.Loss) int { return cmp.Compare(b.Gap, a.Gap) })
 	p.worst = p.worst[:min(len(p.worst), worstLosses)]
 }
 
 // end tells the sums.
-func (p *reportPrinter) end(r losses.Report, faults int) error {
+func (p *reportPrinter) end(_ context.Context, r goodput.Report, faults int) error {
+	if r.Entries == 0 && !p.AsJSON {
+		return nil // a program gets its object even of nothing
+	}
 	if p.AsJSON {
 		raw, err := json.Marshal(struct {
-			losses.Report
+			goodput.Report
 			Faults int `json:"faults"`
 		}{r, faults})
 		if err != nil {
@@ -243,18 +115,25 @@ func (p *reportPrinter) end(r losses.Report, faults int) error {
 	p.recreated(r)
 	p.notices(r)
 	p.leaks(r)
-	if len(r.Unsure) > 0 {
-		terminal.Print(p.Out, p.Paint(terminal.Bold, "what the logs do not say"))
-		for _, u := range r.Unsure {
-			for i, part := range terminal.Wrap(u, min(p.columns, terminal.LineWidth)-2) {
-				terminal.Print(p.Out, []string{"- ", "  "}[min(i, 1)]+part)
-			}
-		}
-	}
+	printUnsure(p.Printer, r.Unsure)
 	return nil
 }
 
-func (p *reportPrinter) head(r losses.Report, faults int) {
+// printUnsure lists what the logs do not say.
+func printUnsure(p *terminal.Printer, unsure []string) {
+	if len(unsure) == 0 {
+		return
+	}
+	terminal.Print(p.Out, p.Paint(terminal.Bold, "what the logs do not say"))
+	for _, u := range unsure {
+		for i, part := range terminal.Wrap(u, p.Width()-2) {
+			terminal.Print(p.Out, []string{"- ", "  "}[min(i, 1)]+part)
+		}
+	}
+}
+
+// printRecord says of which record a report is.
+func printRecord(p *terminal.Printer, r goodput.Report, faults int) {
 	const stamp = "Jan 2 2006 15:04"
 	when := "entries without a time"
 	if !r.From.IsZero() {
@@ -265,6 +144,10 @@ func (p *reportPrinter) head(r losses.Report, faults int) {
 	if faults > 0 {
 		terminal.Print(p.Out, terminal.Numbered(faults, "entry or line", "entries or lines")+" could not be read: this report is of the others alone")
 	}
+}
+
+func (p *reportPrinter) head(r goodput.Report, faults int) {
+	printRecord(p.Printer, r, faults)
 	t := r.Total
 	if t.Losses == 0 {
 		terminal.Print(p.Out, "no TPU was lost")
@@ -284,7 +167,7 @@ func (p *reportPrinter) head(r losses.Report, faults int) {
 }
 
 // lost tells the sum of all losses.
-func (p *reportPrinter) lost(t losses.Sum) {
+func (p *reportPrinter) lost(t goodput.Sum) {
 	parts := []string{terminal.Numbered(t.Losses, "loss", "losses")}
 	for _, o := range []struct {
 		n    int
@@ -311,7 +194,7 @@ func (p *reportPrinter) lost(t losses.Sum) {
 }
 
 // chipHoursText are the chip-hours of a sum, as far as they are known.
-func chipHoursText(s losses.Sum) string {
+func chipHoursText(s goodput.Sum) string {
 	if s.ChipHours+s.ChipHoursAtLeast == 0 {
 		return "unknown"
 	}
@@ -333,7 +216,7 @@ func (p *reportPrinter) listed() {
 	if p.told > fewLosses {
 		list, title = p.worst, "the longest gaps (--losses lists all "+events.Number(int64(p.told))+")"
 	} else {
-		slices.SortStableFunc(list, func(a, b losses.Loss) int { return a.At.Compare(b.At) })
+		slices.SortStableFunc(list, func(a, b goodput.Loss) int { return a.At.Compare(b.At) })
 	}
 	rows := [][]string{lossColumns}
 	for _, l := range list {
@@ -356,7 +239,7 @@ func (p *reportPrinter) date(t time.Time) string {
 }
 
 // lossRow is a loss as people read it.
-func (p *reportPrinter) lossRow(l losses.Loss) []string {
+func (p *reportPrinter) lossRow(l goodput.Loss) []string {
 	what := l.Accelerator
 	if what == "" {
 		what = "unknown"
@@ -380,24 +263,24 @@ func (p *reportPrinter) lossRow(l losses.Loss) []string {
 }
 
 // endText says what became of a loss.
-func endText(l losses.Loss) string {
+func endText(l goodput.Loss) string {
 	var s string
 	switch l.Outcome {
-	case losses.Back:
+	case goodput.Back:
 		s = "back after " + terminal.SecondsText(l.Gap) + " by " + agentText(l.RecreatedBy, l.Principal)
 		if l.BackZone != "" {
 			s += " in " + l.BackZone
 		}
-	case losses.BackUnseen:
+	case goodput.BackUnseen:
 		s = "back at an unknown time by " + agentText(l.RecreatedBy, l.Principal)
-	case losses.GivenUp:
+	case goodput.GivenUp:
 		s = "given up after " + terminal.SecondsText(l.Gap) + ": deleted by " + l.DeletedBy
-	case losses.NotBack:
+	case goodput.NotBack:
 		s = "not back"
 		if l.DeletedBy != "" {
 			s += ", deleted by " + l.DeletedBy
 		}
-	case losses.NotTold:
+	case goodput.NotTold:
 		s = "unknown"
 	}
 	if l.FailedCreates > 0 {
@@ -412,24 +295,24 @@ func endText(l losses.Loss) string {
 }
 
 // agentText names who brought something back.
-func agentText(by losses.By, principal string) string {
+func agentText(by goodput.By, principal string) string {
 	switch by {
-	case losses.ByGoogle:
+	case goodput.ByGoogle:
 		return strings.TrimSpace("Google itself " + principal)
-	case losses.ByPitstop:
+	case goodput.ByPitstop:
 		return "Pitstop"
-	case losses.ByBabysitter:
+	case goodput.ByBabysitter:
 		return "the script " + principal
-	case losses.ByOwner:
+	case goodput.ByOwner:
 		return "the owner " + principal
-	case losses.ByCluster:
+	case goodput.ByCluster:
 		return "the cluster itself, by " + principal
-	case losses.ByNobody:
+	case goodput.ByNobody:
 	}
 	return "an unknown caller"
 }
 
-func (p *reportPrinter) groups(r losses.Report) {
+func (p *reportPrinter) groups(r goodput.Report) {
 	if len(r.Groups) == 0 {
 		return
 	}
@@ -446,7 +329,7 @@ func (p *reportPrinter) groups(r losses.Report) {
 }
 
 // gapCells are the columns of a sum that speak of gaps, and of chip-hours.
-func gapCells(s losses.Sum) []string {
+func gapCells(s goodput.Sum) []string {
 	size := fmt.Sprintf("%.1f", s.ChipHours)
 	switch {
 	case s.ChipHours+s.ChipHoursAtLeast == 0:
@@ -460,7 +343,7 @@ func gapCells(s losses.Sum) []string {
 	return []string{terminal.SecondsText(s.GapP50), terminal.SecondsText(s.GapP95), terminal.SecondsText(s.GapMost), size}
 }
 
-func (p *reportPrinter) recreated(r losses.Report) {
+func (p *reportPrinter) recreated(r goodput.Report) {
 	if len(r.Recreated) == 0 {
 		return
 	}
@@ -471,7 +354,7 @@ func (p *reportPrinter) recreated(r losses.Report) {
 	p.Table("who brought them back", 60, 2, rows)
 }
 
-func (p *reportPrinter) notices(r losses.Report) {
+func (p *reportPrinter) notices(r goodput.Report) {
 	n, t := r.Notices, r.Total
 	if n.Announced == 0 && t.Losses == 0 {
 		return
@@ -489,7 +372,7 @@ func (p *reportPrinter) notices(r losses.Report) {
 	terminal.Print(p.Out, "")
 }
 
-func (p *reportPrinter) leaks(r losses.Report) {
+func (p *reportPrinter) leaks(r goodput.Report) {
 	l := r.Leaks
 	if len(l.Left) == 0 && l.Late == 0 {
 		return

@@ -15,7 +15,7 @@ import (
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/google"
-	"pitstop.internal/scripts/pitstop/show"
+	"pitstop.internal/scripts/pitstop/prices"
 	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/checkpoint"
@@ -47,7 +47,7 @@ type verdict struct {
 	Text    string       `json:"text"`
 	Noticed float64      `json:"noticed_seconds,omitzero"`
 	Outcome view.Outcome `json:"outcome,omitzero"`
-	Cost    show.Cost    `json:"cost,omitzero"`
+	Cost    prices.Cost  `json:"cost,omitzero"`
 }
 
 func (d verbs) drillCommand() *cobra.Command {
@@ -73,7 +73,7 @@ func (d verbs) drillCommand() *cobra.Command {
 			if slice != "" && !cli.NameForm.MatchString(slice) {
 				return cli.Usage("--slice %q is no name of a slice", slice)
 			}
-			list, err := show.ReadPrices(priced)
+			list, err := prices.Read(priced)
 			if err != nil {
 				return err
 			}
@@ -205,7 +205,7 @@ func longestSilence(w deployment.Workload) time.Duration {
 // drill simulates the event on the slice and follows the recovery.
 func (d verbs) drill(
 	ctx context.Context, where deployment.Place, l *ledger.Ledger, w deployment.Workload, s view.Slice,
-	why string, lasts time.Duration, list show.Prices, p *terminal.Printer,
+	why string, lasts time.Duration, list prices.List, p *terminal.Printer,
 ) (v verdict, err error) {
 	v = verdict{Workload: w.ID, Slice: s.Name}
 	api, err := d.OpenNodeEditor(ctx)

@@ -15,6 +15,7 @@ import (
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/google"
+	"pitstop.internal/scripts/pitstop/prices"
 	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/evidence"
@@ -82,7 +83,7 @@ func (d verbs) checkCommand() *cobra.Command {
 			"Of a Job of GKE it says what Kubernetes brings back by itself, what Pitstop does once the Job has failed, and what a person has to do.",
 		Args: cli.OneWorkload(),
 		RunE: func(c *cobra.Command, args []string) error {
-			list, err := ReadPrices(priced)
+			list, err := prices.Read(priced)
 			if err != nil {
 				return err
 			}
@@ -120,7 +121,7 @@ func (d verbs) checkCommand() *cobra.Command {
 
 // checkRecovery tests whether training would come back after the loss of its first slice.
 func (d verbs) checkRecovery(
-	ctx context.Context, where deployment.Place, l *ledger.Ledger, w deployment.Workload, p policy.Policy, known bool, list Prices,
+	ctx context.Context, where deployment.Place, l *ledger.Ledger, w deployment.Workload, p policy.Policy, known bool, list prices.List,
 ) (*Rehearsal, error) {
 	i := slices.IndexFunc(w.Slices, func(s view.Slice) bool { return !s.Released })
 	if i < 0 {
@@ -183,7 +184,7 @@ func (d verbs) checkRecovery(
 }
 
 // specifications tests those of the slices, and returns them.
-func (r *Rehearsal) specifications(ctx context.Context, l *ledger.Ledger, w deployment.Workload, p policy.Policy, list Prices) (specs [][]byte, err error) {
+func (r *Rehearsal) specifications(ctx context.Context, l *ledger.Ledger, w deployment.Workload, p policy.Policy, list prices.List) (specs [][]byte, err error) {
 	for _, s := range w.Slices {
 		if s.Released {
 			continue
@@ -285,7 +286,7 @@ func (r *Rehearsal) labels(w deployment.Workload, all []deployment.Workload) {
 }
 
 // startUp tests whether training begins on a new machine by itself.
-func (r *Rehearsal) startUp(s view.Slice, spec []byte, p policy.Policy, list Prices) {
+func (r *Rehearsal) startUp(s view.Slice, spec []byte, p policy.Policy, list prices.List) {
 	up, err := cloudtpu.StartUpOf(spec)
 	switch {
 	case err != nil:
@@ -294,7 +295,7 @@ func (r *Rehearsal) startUp(s view.Slice, spec []byte, p policy.Policy, list Pri
 		r.Add(Warn, "start-up", s.Name+" is a legacy node: training runs on your own machine, and may not connect to a new node",
 			"connect to the node by its name once it is ready: its address may change")
 	case !up.Script:
-		price, ok := list.of(s.Accelerator, s.Capacity == events.Spot)
+		price, ok := list.Of(s.Accelerator, s.Capacity == events.Spot)
 		if !ok {
 			price = p.ChipHourPrice
 		}
@@ -316,9 +317,9 @@ func (r *Rehearsal) startUp(s view.Slice, spec []byte, p policy.Policy, list Pri
 }
 
 // terms are what an hour of a slice costs in a place, as far as that is known, and when the place may be asked.
-func terms(s *incident.Slot, at view.Place, p policy.Policy, list Prices) (text string) {
+func terms(s *incident.Slot, at view.Place, p policy.Policy, list prices.List) (text string) {
 	is := s.In(at)
-	price, known := list.of(is.Accelerator, is.Capacity == events.Spot)
+	price, known := list.Of(is.Accelerator, is.Capacity == events.Spot)
 	if !known {
 		price = s.PriceIn(p, at)
 	}
@@ -333,7 +334,7 @@ func terms(s *incident.Slot, at view.Place, p policy.Policy, list Prices) (text 
 
 // places tests each place in which the slice may be created, and adds the calls.
 func (d verbs) places(
-	ctx context.Context, l *ledger.Ledger, r *Rehearsal, w deployment.Workload, s view.Slice, p policy.Policy, all []deployment.Directory, list Prices,
+	ctx context.Context, l *ledger.Ledger, r *Rehearsal, w deployment.Workload, s view.Slice, p policy.Policy, all []deployment.Directory, list prices.List,
 ) error {
 	ref := w.Ref(s.Name)
 	what := "node " + s.Name

@@ -13,6 +13,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment"
+	"pitstop.internal/scripts/pitstop/prices"
 	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/jobterms"
 	"pitstop.internal/shared/page"
@@ -37,7 +38,7 @@ func (d verbs) incidentCommand() *cobra.Command {
 			"{spot: 0.48, other: 1.20}. The cost counts the chips of the workload as it is now.",
 		Args: cli.OneName("ID or workload", "llama-8b-20261112-2"),
 		RunE: func(c *cobra.Command, args []string) error {
-			list, err := ReadPrices(priced)
+			list, err := prices.Read(priced)
 			if err != nil {
 				return err
 			}
@@ -77,7 +78,7 @@ func (d verbs) incidentCommand() *cobra.Command {
 					view.Incident
 					Workload string          `json:"workload"`
 					Wait     *view.Wait      `json:"wait,omitempty"`
-					Cost     Cost            `json:"cost"`
+					Cost     prices.Cost     `json:"cost"`
 					Job      events.JobTerms `json:"job"`
 				}{in, w.ID, waitOf(w, in), spent, jobterms.Of(w.Workload, in)})
 			}
@@ -102,7 +103,7 @@ func waitOf(w deployment.Workload, in view.Incident) *view.Wait {
 	return w.Wait
 }
 
-func printIncident(p *terminal.Printer, w deployment.Workload, in view.Incident, spent Cost, all bool) {
+func printIncident(p *terminal.Printer, w deployment.Workload, in view.Incident, spent prices.Cost, all bool) {
 	p.Heading(in.ID, fmt.Sprintf("%s · workload %s · policy %s", in.Cause, w.ID, cmp.Or(in.Policy, "none")))
 	terminal.Print(p.Out, "  "+p.Paint(terminal.Dim, "since it opened: "+cli.LimitsText(in.Switches, in.Limits)))
 	day := ""

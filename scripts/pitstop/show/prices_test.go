@@ -12,6 +12,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
+	"pitstop.internal/scripts/pitstop/prices"
 	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger/ledgertest"
@@ -48,9 +49,9 @@ func TestAnIncidentTellsWhatItCost(t *testing.T) {
 	}
 	got, err := b.Call("incident", id, "--json", "--prices", pricesOf(t, "v5litepod: {spot: 0.50}"))
 	var told struct {
-		ID       string `json:"id"`
-		Workload string `json:"workload"`
-		Cost     Cost   `json:"cost"`
+		ID       string      `json:"id"`
+		Workload string      `json:"workload"`
+		Cost     prices.Cost `json:"cost"`
 	}
 	if err != nil || json.Unmarshal([]byte(got), &told) != nil || told.ID != id || told.Workload != deploymenttest.LlamaID || told.Cost.Dollars != 12 || told.Cost.ChipHours != 30 {
 		t.Errorf("%v: %s", err, got)
@@ -69,7 +70,7 @@ func TestAnIncidentTellsWhatWasTried(t *testing.T) {
 		Zones: []view.Refusal{{Place: view.Place{Zone: "us-west4-a"}, At: deploymenttest.Noon, Until: deploymenttest.Noon.Add(time.Minute), Text: "no more capacity"}},
 		Save:  view.Save{ID: "s1", Requested: deploymenttest.Noon, Result: reason.SaveRefused, Failed: "no handler"},
 		Calls: []view.Call{{At: deploymenttest.Noon, Function: "recreate", Method: "DeleteNode", Resource: "projects/demo/locations/us-west4-a/nodes/llama-8b"}},
-	}, Cost{Cost: view.Cost{ChargedTo: "infrastructure", Restarts: 2}}, true)
+	}, prices.Cost{Cost: view.Cost{ChargedTo: "infrastructure", Restarts: 2}}, true)
 	deploymenttest.WantText(t, out.String(), "charged to infrastructure, 2 of 3 restarts", "since it opened: allowed: nothing",
 		"refused   us-west4-a at 2026-11-21T12:00:00Z, asked again after 2026-11-21T12:01:00Z: no more capacity", "save      s1 requested at", "refused, no handler",
 		"DeleteNode projects/demo/locations/us-west4-a/nodes/llama-8b", "its result is not known")

@@ -1,4 +1,4 @@
-package losses_test
+package goodput_test
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/pitstop/losses"
+	"pitstop.internal/scripts/pitstop/goodput"
 )
 
 const (
@@ -98,10 +98,10 @@ func inCluster(t *testing.T, s string, n int) events.Entry {
 	return e
 }
 
-func ofJobs(t *testing.T, record ...string) (losses.Report, []string) {
+func ofJobs(t *testing.T, record ...string) (goodput.Report, []string) {
 	t.Helper()
 	var all []string
-	a := losses.New(losses.Who{}, 20*time.Minute, func(l losses.Loss) { all = append(all, short(l)) })
+	a := goodput.New(goodput.Who{}, 20*time.Minute, func(l goodput.Loss) { all = append(all, short(l)) })
 	for n, s := range record {
 		a.Add(inCluster(t, s, n))
 	}

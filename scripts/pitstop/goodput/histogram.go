@@ -1,4 +1,4 @@
-package losses
+package goodput
 
 import (
 	"math"

@@ -1,4 +1,4 @@
-package losses
+package goodput
 
 import (
 	"slices"
@@ -38,6 +38,7 @@ func (f fallen) of(project, location, cluster string) bool {
 type clusters struct {
 	// sets are the Jobs of each JobSet, and marked the announced maintenance of machines, by project and name.
 	sets   map[key][]string
+	setOf  map[key]string // of each of these Jobs
 	marked map[key]*notice
 	// lost are machines that were lost a moment ago, oldest first.
 	lost []fallen
@@ -65,7 +66,7 @@ func ofCluster(e events.Entry) bool {
 }
 
 // cluster takes an entry about a cluster, and reports whether it says something about a Job.
-func (a *Accumulator) cluster(e events.Entry) bool {
+func (a *Account) cluster(e events.Entry) bool {
 	switch e.Kind {
 	case events.KindCall:
 		return e.Ignored == "" && e.Call.Code == 0 && a.jobCall(e)
@@ -99,6 +100,7 @@ func (a *Accumulator) cluster(e events.Entry) bool {
 	case events.ClusterCompleted:
 		if m := a.machines[key{s.Project, s.Zone, s.Node}]; m != nil && s.Node != "" {
 			m.alive, m.seen = false, a.now
+			a.turn(m, a.now, stand{use: Stopped})
 			return true
 		}
 	default:
@@ -107,7 +109,7 @@ func (a *Accumulator) cluster(e events.Entry) bool {
 }
 
 // fell notes that a machine is lost. Several entries speak of one loss; the first that names a cause counts.
-func (a *Accumulator) fell(s events.Subject, c events.Cause, counted bool) {
+func (a *Account) fell(s events.Subject, c events.Cause, counted bool) {
 	if s.Worker == "" {
 		return
 	}
@@ -130,7 +132,7 @@ func (a *Accumulator) fell(s events.Subject, c events.Cause, counted bool) {
 }
 
 // failed notes that a Job has failed. It is lost since its machine was lost, where one was.
-func (a *Accumulator) failed(s events.Subject) bool {
+func (a *Account) failed(s events.Subject) bool {
 	m := a.machines[key{s.Project, s.Zone, s.Node}]
 	if s.Node == "" || m == nil {
 		a.clusters.untold++ // of a JobSet each Job has an entry of its own
@@ -163,7 +165,7 @@ func (a *Accumulator) failed(s events.Subject) bool {
 }
 
 // jobCall takes a call that changes Jobs.
-func (a *Accumulator) jobCall(e events.Entry) bool {
+func (a *Account) jobCall(e events.Entry) bool {
 	c, s := e.Call, e.Subject
 	act, whole := c.Act()
 	by := a.who.is(c)
@@ -172,6 +174,9 @@ func (a *Accumulator) jobCall(e events.Entry) bool {
 		set := key{s.Project, s.Zone, s.QueuedResource}
 		if act == events.ActCreated {
 			a.clusters.sets[set] = c.Order.Nodes
+			for _, name := range c.Order.Nodes {
+				a.clusters.setOf[key{s.Project, s.Zone, name}] = set.name
+			}
 		}
 		names = a.clusters.sets[set]
 		if act == events.ActDeleted {
@@ -195,7 +200,7 @@ func (a *Accumulator) jobCall(e events.Entry) bool {
 }
 
 // changed takes what was done to a Job, alone or with its JobSet.
-func (a *Accumulator) changed(m *machine, c events.Call, act events.Act, whole bool, by By) {
+func (a *Account) changed(m *machine, c events.Call, act events.Act, whole bool, by By) {
 	switch act {
 	case events.ActCreated:
 		m.alive = false // no two Jobs have one name at a time, so the one before was gone

@@ -1,4 +1,4 @@
-package losses_test
+package goodput_test
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/pitstop/losses"
+	"pitstop.internal/scripts/pitstop/goodput"
 )
 
 const (
@@ -115,11 +115,11 @@ func line(t *testing.T, s string, n int) events.Entry {
 	return e
 }
 
-// of runs a record through an accumulator.
-func of(t *testing.T, record string) (losses.Report, []losses.Loss) {
+// of runs a record through an account.
+func of(t *testing.T, record string) (goodput.Report, []goodput.Loss) {
 	t.Helper()
-	var all []losses.Loss
-	a := losses.New(losses.Who{Babysitters: []string{script}}, 20*time.Minute, func(l losses.Loss) { all = append(all, l) })
+	var all []goodput.Loss
+	a := goodput.New(goodput.Who{Babysitters: []string{script}}, 20*time.Minute, func(l goodput.Loss) { all = append(all, l) })
 	for n, s := range strings.Split(strings.TrimSpace(record), "\n") {
 		a.Add(line(t, s, n))
 	}
@@ -127,7 +127,7 @@ func of(t *testing.T, record string) (losses.Report, []losses.Loss) {
 }
 
 // short is a loss in a few words.
-func short(l losses.Loss) string {
+func short(l goodput.Loss) string {
 	s := fmt.Sprintf("%s %s %s %s %s", strconv.FormatFloat(l.At.Sub(start).Minutes(), 'g', 4, 64), l.Cause, l.Zone, l.Slice, l.Outcome)
 	if l.Gap > 0 {
 		s += fmt.Sprintf(" gap %gm", math.Round(l.Gap/6)/10)
@@ -439,7 +439,7 @@ func TestLosses(t *testing.T) {
 			r, all := of(t, c.record)
 			var got []string
 			for i, l := range all {
-				if got = append(got, short(l)); i < len(c.want) && c.want[i] == "" && l.Outcome == losses.BackUnseen {
+				if got = append(got, short(l)); i < len(c.want) && c.want[i] == "" && l.Outcome == goodput.BackUnseen {
 					got[i] = "" // of many alike only the outcome counts
 				}
 			}
@@ -456,18 +456,18 @@ func TestLosses(t *testing.T) {
 func TestNotices(t *testing.T) {
 	for name, c := range map[string]struct {
 		record string
-		want   losses.Notices
+		want   goodput.Notices
 	}{
-		"told again when the window moves":  {"0 ongoing w0 0-60\n1 stopped w0\n10 restart w0\n11 ongoing w0 0-90\n30 gone w0", losses.Notices{Announced: 1, Began: 1}},
-		"withdrawn for one worker":          {"0 pending w0 90-99\n0 pending w1 90-99\n5 gone w0\n91 stopped w1\n92 restart w1\n93 gone w1", losses.Notices{Announced: 1}},
-		"withdrawn for all":                 {"0 pending w0 90-99\n0 pending w1 90-99\n5 gone w0\n6 gone w1", losses.Notices{Announced: 1, Withdrawn: 1}},
-		"withdrawn for the node":            {"0 pending n 90-99\n5 gone n", losses.Notices{Announced: 1, Withdrawn: 1}},
-		"put off":                           {"0 pending w0 90-99\n5 pending w0 190-199", losses.Notices{Announced: 1}},
-		"one after another":                 {"0 pending w0 90-99\n91 ongoing w0\n95 restart w0\n200 pending w0 290-299\n201 gone w0", losses.Notices{Announced: 2, Began: 1, Withdrawn: 1}},
-		"deleted before it came":            {"0 pending n 90-99\n5 delete n " + ann + "\n6 gone n", losses.Notices{Announced: 1}},
-		"lost and deleted before it came":   {"0 pending n 90-99\n5 preempted n\n6 delete n " + script + "\n7 create n " + script + "\n8 gone n", losses.Notices{Announced: 1}},
-		"at the end of the ordered time":    {"0 pending w0 90-99\n5 limit w0\n6 gone w0", losses.Notices{Announced: 1}},
-		"gone for a worker that had it not": {"0 pending w0 90-99\n5 gone w1\n91 ongoing w0", losses.Notices{Announced: 1, Began: 1}},
+		"told again when the window moves":  {"0 ongoing w0 0-60\n1 stopped w0\n10 restart w0\n11 ongoing w0 0-90\n30 gone w0", goodput.Notices{Announced: 1, Began: 1}},
+		"withdrawn for one worker":          {"0 pending w0 90-99\n0 pending w1 90-99\n5 gone w0\n91 stopped w1\n92 restart w1\n93 gone w1", goodput.Notices{Announced: 1}},
+		"withdrawn for all":                 {"0 pending w0 90-99\n0 pending w1 90-99\n5 gone w0\n6 gone w1", goodput.Notices{Announced: 1, Withdrawn: 1}},
+		"withdrawn for the node":            {"0 pending n 90-99\n5 gone n", goodput.Notices{Announced: 1, Withdrawn: 1}},
+		"put off":                           {"0 pending w0 90-99\n5 pending w0 190-199", goodput.Notices{Announced: 1}},
+		"one after another":                 {"0 pending w0 90-99\n91 ongoing w0\n95 restart w0\n200 pending w0 290-299\n201 gone w0", goodput.Notices{Announced: 2, Began: 1, Withdrawn: 1}},
+		"deleted before it came":            {"0 pending n 90-99\n5 delete n " + ann + "\n6 gone n", goodput.Notices{Announced: 1}},
+		"lost and deleted before it came":   {"0 pending n 90-99\n5 preempted n\n6 delete n " + script + "\n7 create n " + script + "\n8 gone n", goodput.Notices{Announced: 1}},
+		"at the end of the ordered time":    {"0 pending w0 90-99\n5 limit w0\n6 gone w0", goodput.Notices{Announced: 1}},
+		"gone for a worker that had it not": {"0 pending w0 90-99\n5 gone w1\n91 ongoing w0", goodput.Notices{Announced: 1, Began: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if r, _ := of(t, c.record); r.Notices != c.want {
@@ -548,7 +548,7 @@ func TestSums(t *testing.T) {
 	record += "2000 hosterror w3\n2001 terminate m in:us-east5-a\n2002 exited m in:us-east5-a\n2010 delete n " + ann
 	r, _ := of(t, record)
 	type row struct {
-		Class              losses.Class
+		Class              goodput.Class
 		N, Back, NotBack   int
 		P50, P95, Most, CH float64
 	}
@@ -557,9 +557,9 @@ func TestSums(t *testing.T) {
 		got = append(got, row{g.Class, g.Losses, g.Back, g.NotBack, g.GapP50 / 60, g.GapP95 / 60, g.GapMost / 60, math.Round(g.ChipHours*100) / 100})
 	}
 	want := []row{
-		{losses.Class{Cause: events.CauseTerminated, Zone: zone, Generation: "v5litepod"}, 10, 10, 0, 5, 10, 10, 14.67},
-		{losses.Class{Cause: events.CauseHostError, Zone: zone, Generation: "v5litepod"}, 1, 0, 0, 0, 0, 0, 2.67},
-		{losses.Class{Cause: events.CauseTerminated, Zone: "us-east5-a", Generation: "v4"}, 1, 0, 1, 0, 0, 0, 0},
+		{goodput.Class{Cause: events.CauseTerminated, Zone: zone, Generation: "v5litepod"}, 10, 10, 0, 5, 10, 10, 14.67},
+		{goodput.Class{Cause: events.CauseHostError, Zone: zone, Generation: "v5litepod"}, 1, 0, 0, 0, 0, 0, 2.67},
+		{goodput.Class{Cause: events.CauseTerminated, Zone: "us-east5-a", Generation: "v4"}, 1, 0, 1, 0, 0, 0, 0},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -571,7 +571,7 @@ func TestSums(t *testing.T) {
 	if d := cmp.Diff([]string{"babysitter " + script + " 5 25", "owner " + ann + " 5 30"}, agents); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if n := (losses.Notices{Announced: 1, Withdrawn: 1}); r.Notices != n || r.TrainingExits != 1 || r.Total.Losses != 12 || r.Total.NotBackChipHours == 0 {
+	if n := (goodput.Notices{Announced: 1, Withdrawn: 1}); r.Notices != n || r.TrainingExits != 1 || r.Total.Losses != 12 || r.Total.NotBackChipHours == 0 {
 		t.Errorf("notices %+v, %d exits, %+v", r.Notices, r.TrainingExits, r.Total)
 	}
 }
@@ -590,7 +590,7 @@ func TestPercentilesOfMany(t *testing.T) {
 }
 
 func TestAnEntryTakenTwiceIsNoNews(t *testing.T) {
-	a := losses.New(losses.Who{}, 0, nil)
+	a := goodput.New(goodput.Who{}, 0, nil)
 	for range 2 {
 		a.Add(line(t, "4 create n "+ann+" failed", 1))
 		a.Add(line(t, "4 terminate n", 2))
@@ -603,10 +603,10 @@ func TestAnEntryTakenTwiceIsNoNews(t *testing.T) {
 
 func TestWhoActs(t *testing.T) {
 	record := "0 create n " + ann + "\n1 terminate n\n2 create n %s"
-	for principal, want := range map[string]losses.By{
-		ann: losses.ByOwner, script: losses.ByBabysitter, us: losses.ByPitstop, "pitstop-recreate@mine.iam.gserviceaccount.com": losses.ByPitstop,
-		"pitstop@example.com": losses.ByOwner, "pitstopper@mine.iam.gserviceaccount.com": losses.ByOwner, "system@google.com": losses.ByGoogle,
-		"service-123@cloud-tpu.iam.gserviceaccount.com": losses.ByGoogle,
+	for principal, want := range map[string]goodput.By{
+		ann: goodput.ByOwner, script: goodput.ByBabysitter, us: goodput.ByPitstop, "pitstop-recreate@mine.iam.gserviceaccount.com": goodput.ByPitstop,
+		"pitstop@example.com": goodput.ByOwner, "pitstopper@mine.iam.gserviceaccount.com": goodput.ByOwner, "system@google.com": goodput.ByGoogle,
+		"service-123@cloud-tpu.iam.gserviceaccount.com": goodput.ByGoogle,
 	} {
 		_, all := of(t, fmt.Sprintf(record, principal))
 		if len(all) != 1 || all[0].RecreatedBy != want || all[0].Principal != principal {
@@ -615,9 +615,9 @@ func TestWhoActs(t *testing.T) {
 	}
 }
 
-// FuzzAccumulator holds of any entries in any order: the sums are those of the losses, nothing is negative, and the report does
+// FuzzAccount holds of any entries in any order: the sums are those of the losses, nothing is negative, and the report does
 // not depend on chance.
-func FuzzAccumulator(f *testing.F) {
+func FuzzAccount(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 20, 1, 1, 40, 5, 0, 60, 6, 2, 80, 7, 3})
 	f.Add([]byte("0123456789abcdefghijklmnopqrstuvwxyz"))
 	verbs := []string{
@@ -641,8 +641,19 @@ func FuzzAccumulator(f *testing.F) {
 		}
 		r, all := of(t, strings.Join(record, "\n"))
 		again, _ := of(t, strings.Join(record, "\n"))
-		if d := cmp.Diff(r, again, cmp.AllowUnexported(losses.Sum{}), cmp.Comparer(func(a, b losses.Sum) bool { return fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b) })); d != "" {
+		if d := cmp.Diff(r, again, cmp.AllowUnexported(goodput.Sum{}), cmp.Comparer(func(a, b goodput.Sum) bool { return fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b) })); d != "" {
 			t.Errorf("the same entries give another report:\n%s", d)
+		}
+		for _, w := range r.Workloads {
+			var sum goodput.Amount
+			for k, n := range w.Spent {
+				if sum.Add(*n); n.Time < 0 || n.Doubt < 0 || n.Chips < 0 {
+					t.Errorf("%s %+v: %+v", w.Name, k, n)
+				}
+			}
+			if sum.Time != r.To.Sub(w.First) {
+				t.Errorf("%s: %v in the account, and it was seen for %v", w.Name, sum.Time, r.To.Sub(w.First))
+			}
 		}
 		s := r.Total
 		if s.Losses != len(all) || s.Losses != s.Back+s.BackUnseen+s.GivenUp+s.NotBack+s.NotTold {
@@ -671,9 +682,9 @@ func FuzzAccumulator(f *testing.F) {
 	})
 }
 
-// BenchmarkAccumulator adds entries as they come of a fleet that is lost and brought back by a script.
-func BenchmarkAccumulator(b *testing.B) {
-	a := losses.New(losses.Who{Babysitters: []string{script}}, 0, nil)
+// BenchmarkAccount adds entries as they come of a fleet that is lost and brought back by a script.
+func BenchmarkAccount(b *testing.B) {
+	a := goodput.New(goodput.Who{Babysitters: []string{script}}, 0, nil)
 	i := 0
 	for b.Loop() {
 		at := start.Add(time.Duration(i) * time.Second)

@@ -1,4 +1,4 @@
-package losses
+package goodput
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 
 // call takes a call of the TPU API. A long-running one has two entries, of which either may be missing; one that was
 // refused has one.
-func (a *Accumulator) call(e events.Entry) bool {
+func (a *Account) call(e events.Entry) bool {
 	c := e.Call
 	by := a.who.is(c)
 	begins, ends := c.First || !c.Last, c.Last || !c.First
@@ -51,6 +51,7 @@ func (a *Accumulator) call(e events.Entry) bool {
 			if m.gap == nil {
 				m.alive, m.deleted = false, a.now
 				a.taken = append(a.taken, m)
+				a.turn(m, a.now, stand{use: Stopped})
 			}
 		}
 	}
@@ -59,7 +60,7 @@ func (a *Accumulator) call(e events.Entry) bool {
 
 // called are the slices that a call is about. Where no entry names the nodes of a queued resource, the report assumes one slice
 // with the same name, which is usual.
-func (a *Accumulator) called(s events.Subject, c events.Call) []*machine {
+func (a *Account) called(s events.Subject, c events.Call) []*machine {
 	if s.Node != "" {
 		return []*machine{a.node(key{s.Project, s.Zone, s.Node})}
 	}
@@ -83,7 +84,7 @@ func (a *Accumulator) called(s events.Subject, c events.Call) []*machine {
 
 // queuedAs finds the queued resource of a node by the names that they usually have: the same name, or one with a number at its
 // end.
-func (a *Accumulator) queuedAs(k key) string {
+func (a *Account) queuedAs(k key) string {
 	name := k.name
 	if i := strings.LastIndexByte(name, '-'); i > 0 && strings.Trim(name[i+1:], "0123456789") == "" {
 		if q := a.queues[key{k.project, k.zone, name[:i]}]; q != nil && len(q.nodes) == 0 {
@@ -97,17 +98,22 @@ func (a *Accumulator) queuedAs(k key) string {
 }
 
 // refused counts a creation that failed.
-func (a *Accumulator) refused(machines []*machine, class reason.FailureClass) {
+func (a *Account) refused(machines []*machine, class reason.FailureClass) {
 	for _, m := range machines {
 		g := m.gap
 		if g == nil {
 			if o := a.gaps[key{m.project, "", m.name}]; o != nil {
 				o.gap.refused(class) // another zone was tried
+			} else if !m.alive && (m.in != nil || a.workloads[key{m.project, "", m.name}] == nil) {
+				m.stand.use = Capacity
+				a.turn(m, a.now, m.stand)
 			}
 			continue
 		}
 		g.refused(class)
 		g.ordered, g.by, g.byWhom = time.Time{}, "", ""
+		m.stand.use = Capacity
+		a.turn(m, a.now, stand{Capacity, g.loss.Cause})
 	}
 }
 
@@ -119,7 +125,7 @@ func (g *gap) refused(class reason.FailureClass) {
 	l.FailedBy[class]++
 }
 
-func (a *Accumulator) create(m *machine, c events.Call, by By, begins, ends bool) {
+func (a *Account) create(m *machine, c events.Call, by By, begins, ends bool) {
 	if begins {
 		if m.gap == nil && m.alive {
 			a.vanished(m)
@@ -127,15 +133,14 @@ func (a *Accumulator) create(m *machine, c events.Call, by By, begins, ends bool
 		if by != ByGoogle {
 			m.queued = "" // it stands alone; what it was in may still be there
 		}
+		m.is(c.Order)
 		a.ordered(m, c.Principal, by)
 		m.created, m.alive, m.deleted, m.notice = a.now, false, time.Time{}, nil
 		a.forget(m)
 	} else if a.now.Sub(m.created) > createTakes {
 		m.notice = nil // it is made anew, and no entry says when that began
 	}
-	if c.Order.Accelerator != "" {
-		m.accelerator = c.Order.Accelerator
-	}
+	m.is(c.Order)
 	if ends {
 		if g := m.gap; g != nil && g.ordered.IsZero() {
 			a.ordered(m, c.Principal, by)
@@ -144,8 +149,15 @@ func (a *Accumulator) create(m *machine, c events.Call, by By, begins, ends bool
 	}
 }
 
+// is notes what a creation ordered.
+func (m *machine) is(o events.Order) {
+	if o.Accelerator != "" {
+		m.accelerator, m.spot = o.Accelerator, o.Spot
+	}
+}
+
 // vanished notes that a running node is created again: it was lost before, and no entry of its own says so.
-func (a *Accumulator) vanished(m *machine) {
+func (a *Account) vanished(m *machine) {
 	if o := a.lostWorkers(m, "", unnamedFor, unnamedFor); o != nil {
 		a.merge(o, m)
 		return
@@ -155,27 +167,36 @@ func (a *Accumulator) vanished(m *machine) {
 }
 
 // ordered notes that somebody asks for a slice. Where one of its name is missing in another zone, it is to take its place.
-func (a *Accumulator) ordered(m *machine, principal string, by By) {
+func (a *Account) ordered(m *machine, principal string, by By) {
 	if o := a.gaps[key{m.project, "", m.name}]; m.gap == nil && !m.alive && o != nil && !m.isJob() {
 		m.gap, o.gap = o.gap, nil
 		a.gaps[key{m.project, "", m.name}] = m
 	}
+	next := stand{use: Provisioning}
+	if m.queued != "" {
+		next.use = Capacity // no entry says when there is some
+	}
 	if g := m.gap; g != nil {
 		g.ordered, g.by, g.byWhom = a.now, by, principal
+		next.cause = g.loss.Cause
 	}
+	m.alive = false
+	a.turn(m, a.now, next)
 }
 
 // up notes that a slice is there.
-func (a *Accumulator) up(m *machine) {
+func (a *Account) up(m *machine) {
 	if m.gap != nil {
 		a.close(m, Back)
+	} else {
+		a.turn(m, a.now, stand{use: Boarding})
 	}
 	m.alive, m.deleted = true, time.Time{}
 }
 
 // remove notes that somebody takes a slice down. What an owner takes down in quiet times is released; what a script or
 // Pitstop takes down was lost, whether an entry says so or not.
-func (a *Accumulator) remove(m *machine, principal string, by By) {
+func (a *Account) remove(m *machine, principal string, by By) {
 	if m.gap == nil {
 		if !m.deleted.IsZero() && m.created.Before(m.deleted) {
 			return // the other entry of the same call
@@ -193,6 +214,11 @@ func (a *Accumulator) remove(m *machine, principal string, by By) {
 	case g != nil && !g.deleted.IsZero():
 	case g != nil:
 		g.deleted, g.released, g.loss.DeletedBy = a.now, by == ByOwner, principal
+		next := stand{Capacity, g.loss.Cause}
+		if g.released {
+			next = stand{use: Stopped}
+		}
+		a.turn(m, a.now, next)
 	case by == ByOwner:
 		a.report.Released++
 		a.takeDown(m)
@@ -204,7 +230,7 @@ func (a *Accumulator) remove(m *machine, principal string, by By) {
 }
 
 // enqueue notes a queued resource. That its operation ended does not mean that its slice is there: no entry says when.
-func (a *Accumulator) enqueue(s events.Subject, c events.Call, machines []*machine, by By) {
+func (a *Account) enqueue(s events.Subject, c events.Call, machines []*machine, by By) {
 	k := key{s.Project, s.Zone, s.QueuedResource}
 	if q := a.queues[k]; q != nil {
 		if a.now.Sub(q.created) < createTakes && q.lost.IsZero() {
@@ -217,17 +243,16 @@ func (a *Accumulator) enqueue(s events.Subject, c events.Call, machines []*machi
 		if m.gap == nil && m.alive {
 			a.vanished(m)
 		}
+		m.queued = s.QueuedResource
+		m.is(c.Order)
 		a.ordered(m, c.Principal, by)
-		m.queued, m.created, m.deleted, m.alive, m.notice = s.QueuedResource, a.now, time.Time{}, false, nil
+		m.created, m.deleted, m.alive, m.notice = a.now, time.Time{}, false, nil
 		a.forget(m)
-		if c.Order.Accelerator != "" {
-			m.accelerator = c.Order.Accelerator
-		}
 	}
 }
 
 // dequeue notes that a queued resource is deleted.
-func (a *Accumulator) dequeue(s events.Subject) {
+func (a *Account) dequeue(s events.Subject) {
 	k := key{s.Project, s.Zone, s.QueuedResource}
 	q := a.queues[k]
 	if q == nil {

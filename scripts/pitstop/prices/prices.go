@@ -1,4 +1,5 @@
-package show
+// Package prices has what an owner pays for a chip-hour, and what incidents have cost at that.
+package prices
 
 import (
 	"bytes"
@@ -14,19 +15,19 @@ import (
 	"pitstop.internal/shared/view"
 )
 
-// Prices are dollars for a chip-hour, by accelerator type or generation: what an owner pays, from a file of theirs.
+// List has dollars for a chip-hour, by accelerator type or generation: what an owner pays, from a file of theirs.
 //
 //	v5litepod: {spot: 0.48, other: 1.20}
 //	v5p-128: {other: 3.90}
-type Prices map[string]price
+type List map[string]price
 
 type price struct {
 	Spot  float64 `yaml:"spot"`
 	Other float64 `yaml:"other"`
 }
 
-// ReadPrices reads --prices.
-func ReadPrices(name string) (Prices, error) {
+// Read reads --prices.
+func Read(name string) (List, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -34,7 +35,7 @@ func ReadPrices(name string) (Prices, error) {
 	if err != nil {
 		return nil, cli.Usage("--prices: %w", err)
 	}
-	var p Prices
+	var p List
 	d := yaml.NewDecoder(bytes.NewReader(raw))
 	d.KnownFields(true)
 	if err := d.Decode(&p); err != nil {
@@ -48,8 +49,8 @@ func ReadPrices(name string) (Prices, error) {
 	return p, nil
 }
 
-// of is the price of a slice, by its type or its generation; unknown for one that the file does not name.
-func (p Prices) of(accelerator string, spot bool) (dollars float64, known bool) {
+// Of is the price of a slice, by its type or its generation; unknown for one that the file does not name.
+func (p List) Of(accelerator string, spot bool) (dollars float64, known bool) {
 	generation, _, _ := strings.Cut(accelerator, "-")
 	for _, key := range []string{accelerator, generation} {
 		if c, ok := p[key]; ok {
@@ -70,14 +71,14 @@ type Cost struct {
 }
 
 // CostOf is what an incident has cost, at these prices.
-func (p Prices) CostOf(in view.Incident) Cost {
+func (p List) CostOf(in view.Incident) Cost {
 	c := Cost{Cost: in.Cost}
 	if p == nil {
 		return c
 	}
 	c.Dollars = 0
 	for _, s := range c.Slices {
-		if dollars, known := p.of(s.Accelerator, s.Capacity == events.Spot); known {
+		if dollars, known := p.Of(s.Accelerator, s.Capacity == events.Spot); known {
 			c.Dollars += c.Lost().Hours() * float64(s.Chips) * dollars
 		} else {
 			c.Unpriced = append(c.Unpriced, s.Slice)

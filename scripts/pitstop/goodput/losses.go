@@ -1,10 +1,11 @@
-// Package losses reads from log entries alone what happened to TPUs. It lists each loss, its cause, the time until the TPU was
-// back, and who brought it back. It adds up the chip-hours lost, finds the queued resources left over, and counts the losses that
-// a notice announced in time.
+// Package goodput reads from log entries alone what happened to TPUs and to the time of their trainings. It lists each loss, its
+// cause, the time until the TPU was back, and who brought it back. It adds up the chip-hours lost, finds the queued resources left
+// over, and counts the losses that a notice announced in time. It cuts the time of each workload into uses, of which each moment
+// has one.
 //
 // It is pure: entries go in one after another in the order of their times, losses come out as soon as their end is known, the
-// sums at the end. Its memory is bounded by the slices and the open gaps, not by the entries.
-package losses
+// sums at the end. Its memory is bounded by the workloads, the slices and the open gaps, not by the entries.
+package goodput
 
 import (
 	"strings"
@@ -224,6 +225,9 @@ type Report struct {
 	RunTimeLimits int `json:"run_time_limits"`
 	// TrainingExits counts the crew's words that training ended by itself; no TPU was lost by that.
 	TrainingExits int `json:"training_exits"`
+	// Workloads are the accounts of the workloads whose name an entry says, by their names. Dearest are the dearest interruptions.
+	Workloads []Workload     `json:"-"`
+	Dearest   []Interruption `json:"-"`
 	// LeadNeeded is how many seconds a notice has to come before the loss to be in time.
 	LeadNeeded float64 `json:"lead_needed_seconds"`
 	// Unsure lists in plain words the facts that the logs do not hold.

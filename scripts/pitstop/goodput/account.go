@@ -1,0 +1,272 @@
+package goodput
+
+import (
+	"time"
+
+	"pitstop.internal/events"
+)
+
+const (
+	// together is how far apart the entries of a node and of its workers about one loss may be.
+	together = 5 * time.Minute
+	// noticedWithin is how long after a loss a deletion in the same zone still belongs to it. So does an entry of a node or of
+	// workers, if nothing else in the zone fits.
+	noticedWithin = 35 * time.Minute
+	// unnamedFor is how long a loss of workers alone waits for an entry that says how it ended.
+	unnamedFor = 24 * time.Hour
+	// createTakes is the longest that a creation is under way: a slice that is lost later was there.
+	createTakes = time.Hour
+	// dying is how long a crew may still speak on a slice that is being lost.
+	dying = 10 * time.Minute
+	// aside is how far outside of its window announced maintenance counts as announced.
+	aside = 10 * time.Minute
+	// lateAfter is how long a queued resource may outlive its slice before it counts as late.
+	lateAfter = time.Hour
+	// forgetAfter is how long a node that is deleted, and a machine of which only a notice is known, are remembered.
+	forgetAfter = 100 * 24 * time.Hour
+	// mostWorkers is how many the largest slice has, v5p-12288.
+	mostWorkers = 1536
+)
+
+// key names a node, a queued resource, or what workers have in common.
+type key struct{ project, zone, name string }
+
+// machine is a slice, as far as the entries show it.
+type machine struct {
+	key
+	// unnamed says that only workers are known; name is then the common part of their names.
+	unnamed     bool
+	accelerator string
+	spot        bool
+	queued      string    // the queued resource that it is in
+	group       string    // of its present workers
+	alive       bool      // it was created, and nothing has happened to it since
+	created     time.Time // when its creation began
+	deleted     time.Time // when somebody or a schedule took it down
+	scheduled   time.Time // when a schedule took it down
+	back        time.Time // when a loss of it ended
+	seen        time.Time
+	notice      *notice
+	gap         *gap
+	// in is its workload, and stand how it stands; both are empty before an entry says so.
+	in    *workload
+	stand stand
+}
+
+// Account takes entries in the order of their times.
+type Account struct {
+	who   Who
+	begun events.Callers
+	lead  time.Duration
+	// Lost is called with each loss as soon as it is known how it ended.
+	lost func(Loss)
+
+	report   Report
+	machines map[key]*machine
+	groups   map[key]*machine // by what the workers of a named node have in common
+	open     []*machine       // unnamed ones that were lost, oldest first
+	recent   []*machine       // nodes that were lost a moment ago, oldest first
+	taken    []*machine       // what was taken down a moment ago and is no loss, oldest first
+	gaps     map[key]*machine // nodes with a gap, by project and name alone: they may come back in another zone
+	queues   map[key]*queue
+	byClass  map[Class]*Sum
+	byAgent  map[Agent]*Sum
+	now      time.Time
+	ids      map[string]bool // of the entries at this very time
+	swept    time.Time
+	// matched counts the pairs of workers and node that times alone join, apart those of them with entries minutes apart.
+	// restarts counts restarts by Google without a loss in the record.
+	matched, apart, restarts int
+	// others counts the losses of machines that are no workers of the Cloud TPU API.
+	others   map[other]int
+	clusters clusters
+	// workloads are by project and name, and by zone where two have one name. Dear are the dearest interruptions.
+	workloads map[key]*workload
+	dear      []Interruption
+	sizes     map[string]int // in chips, by accelerator type
+}
+
+// other is a kind of machine that the report leaves out.
+type other int
+
+const (
+	plainVM other = iota // an instance of Compute Engine that is no TPU
+	ofGKE
+	ofGroup
+	unnamed // the entry names no machine
+)
+
+func otherOf(s events.Subject) other {
+	switch s.Platform() {
+	case events.PlatformGKE:
+		return ofGKE
+	case events.PlatformGroup:
+		return ofGroup
+	case events.PlatformTPU:
+	}
+	if s.Worker == "" {
+		return unnamed
+	}
+	return plainVM
+}
+
+// New makes an account. A notice is in time when it came so much before the loss. Lost may be nil.
+func New(who Who, lead time.Duration, lost func(Loss)) *Account {
+	if lost == nil {
+		lost = func(Loss) {}
+	}
+	return &Account{
+		who: who, begun: events.Callers{}, lead: lead, lost: lost, machines: map[key]*machine{}, groups: map[key]*machine{}, queues: map[key]*queue{},
+		byClass: map[Class]*Sum{}, byAgent: map[Agent]*Sum{}, ids: map[string]bool{}, gaps: map[key]*machine{}, others: map[other]int{},
+		clusters:  clusters{sets: map[key][]string{}, setOf: map[key]string{}, marked: map[key]*notice{}},
+		workloads: map[key]*workload{}, sizes: map[string]int{},
+	}
+}
+
+// Skip counts an entry that says nothing about a TPU, and notes its time.
+func (a *Account) Skip(e events.Entry) {
+	a.report.Entries++
+	a.clock(e)
+	if e.Kind == events.KindLoss && e.Ignored != "" {
+		a.report.Elsewhere++
+		a.others[otherOf(e.Subject)]++
+	}
+}
+
+// Add takes the next entry. It ignores one with the same time and ID as another.
+func (a *Account) Add(e events.Entry) {
+	if e.Ignored != "" && e.Kind != events.KindLimit && !ofCluster(e) || e.Kind == "" || e.Kind == events.KindForeign {
+		a.Skip(e)
+		return
+	}
+	a.report.Entries++
+	a.clock(e)
+	if e.ID != "" {
+		id := e.ID + " " + e.Subject.Project + " " + e.Subject.Worker + " " + e.Call.Method
+		if a.ids[id] {
+			return
+		}
+		a.ids[id] = true
+	}
+	if a.take(e) {
+		a.report.Used++
+	}
+}
+
+func (a *Account) clock(e events.Entry) {
+	if e.Time.IsZero() || !e.Time.After(a.now) {
+		return
+	}
+	clear(a.ids)
+	a.now = e.Time
+	if a.report.From.IsZero() {
+		a.report.From, a.swept = a.now, a.now
+	}
+	for len(a.open) > 0 && a.open[0].gap != nil && a.now.Sub(a.open[0].gap.from) > unnamedFor {
+		a.close(a.open[0], NotTold)
+	}
+	for len(a.recent) > 0 && (a.recent[0].gap == nil || a.now.Sub(a.recent[0].gap.from) > noticedWithin) {
+		a.recent = a.recent[1:]
+	}
+	for len(a.clusters.lost) > 0 && a.now.Sub(a.clusters.lost[0].at) > failsWithin {
+		a.clusters.lost = a.clusters.lost[1:]
+	}
+	for len(a.taken) > 0 && a.now.Sub(a.taken[0].deleted) > together {
+		a.taken = a.taken[1:]
+	}
+	if a.now.Sub(a.swept) > 24*time.Hour {
+		a.sweep()
+	}
+}
+
+// sweep forgets machines without an open loss and without an entry for long.
+func (a *Account) sweep() {
+	a.swept = a.now
+	for k, m := range a.machines {
+		if m.gap == nil && (m.unnamed || !m.alive) && a.now.Sub(m.seen) > forgetAfter {
+			delete(a.machines, k)
+			a.forget(m)
+		}
+	}
+	for k, n := range a.clusters.marked {
+		if a.now.Sub(n.first) > forgetAfter {
+			delete(a.clusters.marked, k)
+		}
+	}
+}
+
+// forget drops the workers of a machine: the next one of that name has others.
+func (a *Account) forget(m *machine) {
+	if m.group != "" {
+		delete(a.groups, key{m.project, m.zone, m.group})
+		m.group = ""
+	}
+}
+
+// take reports whether the entry says something about a TPU.
+func (a *Account) take(e events.Entry) bool {
+	switch {
+	case ofCluster(e):
+		return a.cluster(e)
+	case e.Kind == events.KindCall:
+		a.begun.Attribute(&e.Call)
+		return a.call(e)
+	case e.Kind == events.KindCrew:
+		return a.crew(e)
+	}
+	m, worker := a.of(e.Subject)
+	if m == nil {
+		return false
+	}
+	switch {
+	case e.Kind == events.KindLoss:
+		a.loss(m, worker, e.Cause)
+	case e.Kind == events.KindBack:
+		if m.gap == nil && (m.back.IsZero() || a.now.Sub(m.back) > noticedWithin) {
+			m.back = a.now
+			a.restarts++
+		}
+		a.restarted(m, worker)
+	case e.Kind == events.KindLimit:
+		a.limit(m)
+	case e.Kind == events.KindNotice:
+		a.announced(m, worker, e.Notice)
+	default:
+		return false
+	}
+	return true
+}
+
+// node finds a node, or notes that there is one.
+func (a *Account) node(k key) *machine {
+	m := a.machines[k]
+	if m == nil {
+		m = &machine{key: k, queued: a.queuedAs(k)}
+		a.machines[k] = m
+		a.report.Slices++
+	}
+	m.seen = a.now
+	return m
+}
+
+// of finds the machine that an entry speaks of, and which of its workers; -1 is all of them.
+func (a *Account) of(s events.Subject) (m *machine, worker int) {
+	if s.Node != "" {
+		return a.node(key{s.Project, s.Zone, s.Node}), -1
+	}
+	group, worker, ok := s.Group()
+	if !ok {
+		return nil, -1
+	}
+	k := key{s.Project, s.Zone, group}
+	if m = a.groups[k]; m == nil {
+		m = a.machines[k]
+	}
+	if m == nil {
+		m = &machine{key: k, unnamed: true}
+		a.machines[k] = m
+		a.report.Unnamed++
+	}
+	m.seen = a.now
+	return m, worker
+}

@@ -1,0 +1,145 @@
+package goodput_test
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitstop/goodput"
+)
+
+// told is an account of lines.
+type told struct {
+	*goodput.Account
+	n int
+}
+
+func newTold() *told {
+	return &told{Account: goodput.New(goodput.Who{}, 20*time.Minute, nil)}
+}
+
+// says adds an entry about the node at a time.
+func (a *told) says(at time.Time, e events.Entry) {
+	a.n++
+	e.ID, e.Time, e.Rank = "i"+strconv.Itoa(a.n), at, events.RankAudit
+	e.Subject = events.Subject{Project: project, Zone: zone, Node: "n"}
+	if e.Crew != nil {
+		e.Kind, e.Crew.Node, e.Crew.Zone = events.KindCrew, "n", zone
+	}
+	a.Add(e)
+}
+
+// shares are the shares of the time of all workloads, in percent.
+func shares(r goodput.Report) map[goodput.Use]float64 {
+	all, got := 0.0, map[goodput.Use]float64{}
+	for _, w := range r.Workloads {
+		for k, n := range w.Spent {
+			got[k.Use] += n.Time.Seconds()
+			all += n.Time.Seconds()
+		}
+	}
+	for u := range got {
+		got[u] *= 100 / all
+	}
+	return got
+}
+
+// TestAPerfectSaveHidesNoOutage: 200 steps of 10 s, and after 100 of them an outage of 630 s with a save right before it, so that no step
+// is done twice. The outage is not productive.
+func TestAPerfectSaveHidesNoOutage(t *testing.T) {
+	a := newTold()
+	at := start
+	step := func(first int64, since time.Time, n int64, attempt int) {
+		a.says(at, events.Entry{Crew: &events.CrewReport{
+			Report: events.ReportProgress, Attempt: attempt, Step: n, StepAt: at, FirstStep: first, FirstStepAt: since,
+		}})
+	}
+	run := func(first, last int64, attempt int) {
+		a.says(at, events.Entry{Crew: &events.CrewReport{Report: events.ReportStarted, Attempt: attempt, Step: first - 1}})
+		since := at.Add(10 * time.Second)
+		for n := first; n <= last; n++ {
+			at = at.Add(10 * time.Second)
+			if n%30 == 0 || n == last || n == first {
+				step(first, since, n, attempt)
+			}
+		}
+	}
+	run(1, 100, 1)
+	a.says(at, events.Entry{Kind: events.KindLoss, Cause: events.CausePreemption})
+	at = at.Add(630 * time.Second)
+	run(101, 200, 2)
+	r := a.Report()
+	got := shares(r)
+	if math.Abs(got[goodput.Productive]-76.05) > 0.01 || got[goodput.Again] > 0 {
+		t.Errorf("%.3f percent are productive, and %.3f are done again; want 76.05 and 0", got[goodput.Productive], got[goodput.Again])
+	}
+	if len(r.Dearest) != 1 || r.Dearest[0].Away != 630*time.Second || r.Dearest[0].Cause != events.CausePreemption {
+		t.Errorf("interruptions %+v", r.Dearest)
+	}
+}
+
+// TestAJobUnderInjectedFaults plays the events of a real training of 112 machines, where they lie beside the project.
+func TestAJobUnderInjectedFaults(t *testing.T) {
+	f, err := os.Open("../../../../shared/traces/google-resiliency/event_log_n112_70b_a3m.jsonl")
+	if err != nil {
+		t.Skipf("no real traces beside the project: %v", err)
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	type event struct {
+		Type string  `json:"event_type"`
+		At   string  `json:"timestamp"`
+		Step float64 `json:"step"`
+		at   time.Time
+	}
+	var all []event
+	for s := bufio.NewScanner(f); s.Scan(); {
+		var e event
+		if err := json.Unmarshal(s.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.at, err = time.Parse("2006-01-02T15:04:05.999999", e.At); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b event) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.Step, b.Step)) })
+	a := newTold()
+	var begun, firstAt time.Time
+	attempt, loaded := 0, int64(0)
+	for _, e := range all {
+		line := events.CrewReport{Attempt: attempt}
+		switch e.Type {
+		case "job_started":
+			if e.at.Sub(begun) < time.Minute {
+				continue // another machine of the same start
+			}
+			begun = e.at
+			attempt, firstAt = attempt+1, time.Time{}
+			line = events.CrewReport{Report: events.ReportStarted, Attempt: attempt}
+		case "checkpoint_loaded":
+			loaded = int64(e.Step)
+			continue
+		case "checkpoint_saved":
+			if firstAt.IsZero() { // the compilation comes before it; a step takes 8.01 s
+				firstAt = e.at.Add(-19 * 8010 * time.Millisecond)
+			}
+			line.Report, line.Step, line.StepAt, line.FirstStep, line.FirstStepAt = events.ReportProgress, int64(e.Step), e.at, loaded+1, firstAt
+		default:
+			continue
+		}
+		a.says(e.at, events.Entry{Crew: &line})
+	}
+	a.Skip(events.Entry{Time: all[len(all)-1].at})
+	got := shares(a.Report())
+	t.Logf("%d attempts: %v", attempt, got)
+	if math.Abs(got[goodput.Productive]-43.5) > 0.1 {
+		t.Errorf("%.2f percent are productive; want 43.5", got[goodput.Productive])
+	}
+}
