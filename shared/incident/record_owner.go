@@ -91,7 +91,7 @@ func (f *facts) deleted(s *Slot, zone string) bool {
 	l.Released = at
 	if l.Condition == evidence.Gone && l.Since.Equal(l.Over) { // it was usable until then, and nothing struck it
 		t := &f.w.Training
-		t.Strikes = slices.DeleteFunc(slices.Clone(t.Strikes), l.Over.Equal)
+		t.Strikes = append([]time.Time(nil), slices.DeleteFunc(slices.Clone(t.Strikes), l.Over.Equal)...) // none is nil: so it stays out of the document
 	}
 	if s.Maker != "" || !s.Ordered.IsZero() {
 		s.Released = later(s.Released, at)

@@ -309,6 +309,36 @@ func TestEveryLifeOfAJobSetThatFailsIsLost(t *testing.T) {
 	}
 }
 
+// TestTheFirstSliceOfAMultisliceSpeaksForAll, in lives that are older than the attempt of which it speaks.
+func TestTheFirstSliceOfAMultisliceSpeaksForAll(t *testing.T) {
+	for name, c := range map[string]struct {
+		crashes bool
+		noCrew  bool
+		want    bool
+	}{
+		"it has begun another attempt since": {true, true, true},
+		"it has begun none since":            {false, true, false},
+		"the other has a crew of its own":    {true, false, false},
+	} {
+		checks, first, now := trainsInPods()
+		second := &gang{Gang: &world.Gang{Scope: first.Scope, Slice: "set-slice-1"}}
+		second.Training = trainingtest.New(trainingtest.Config{
+			Project: "demo", Slice: second.Slice, Workload: "demo/set", Clock: now, Bucket: buckettest.New(now.Now, "checkpoints"), Emit: func([]byte) {}, NoCrew: c.noCrew,
+		}, events.Incarnation{Zone: first.Scope, ID: "b", Created: now.Now()}, "", 1)
+		checks.jobs.of["demo/set"] = append(checks.jobs.of["demo/set"], second)
+		pass(now, time.Hour)
+		next := events.Incarnation{Zone: first.Scope, ID: "c", Created: now.Now()}
+		if c.crashes {
+			pass(now, time.Minute)
+			first.Crash(1)
+			pass(now, time.Minute)
+		}
+		if got := checks.speaksIn("demo/set", second, next); got != c.want {
+			t.Errorf("%s: its crew may have spoken: %v", name, got)
+		}
+	}
+}
+
 // TestAJobIsItsOwnersOnceTheyHaveDeletedIt, or the life that Pitstop replaced by this one, in whatever order that is told.
 func TestAJobIsItsOwnersOnceTheyHaveDeletedIt(t *testing.T) {
 	made := time.Date(2026, 1, 5, 13, 22, 19, 0, time.UTC)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 )
@@ -55,9 +56,16 @@ func (c *Checks) rightJob(w seen, s, was seenSlice) {
 		c.Violated(ruleTruth, w.ID, "%s is called its owner's, and nobody has deleted it or made it anew", s.Name)
 	}
 	// Nothing else shows that a line of a former life was taken for one of the newest.
-	if !s.Spoke.IsZero() && (was.Spoke.IsZero() || !s.Life.Same(was.Life)) && !g.RanIn(id) {
+	if !s.Spoke.IsZero() && (was.Spoke.IsZero() || !s.Life.Same(was.Life)) && !c.speaksIn(w.ID, g, s.Life) {
 		c.Violated(ruleTruth, w.ID, "a crew is said to have written in %s in its life %s, and no training was begun there", s.Name, id)
 	}
+}
+
+// speaksIn reports whether a crew can have written in a life of a Job: an attempt was begun there, or since then in the first slice of its
+// Multislice, whose crew speaks for all.
+func (c *Checks) speaksIn(workload string, g *gang, life events.Incarnation) bool {
+	first := func(o *gang) bool { return !o.NoCrew && o.Began().After(life.Created) }
+	return g.RanIn(life.ID) || g.NoCrew && slices.ContainsFunc(c.gangs(workload), first)
 }
 
 // rightCondition holds the condition of a slice against its cluster, which a document may know from a while ago.
