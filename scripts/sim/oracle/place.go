@@ -83,9 +83,9 @@ func (c *Checks) homes(f world.SliceConfig) []string {
 			break
 		}
 	}
-	opened := c.record(c.Workload(f.Name)).opened
-	for _, d := range c.past[f.Name] { // it may have been seen wherever it was made in vain
-		if d.kind == ordered && !d.at.Before(opened) && !slices.Contains(homes, d.zone) {
+	since := earlier(c.record(c.Workload(f.Name)).opened, c.lastOf(f.Name, usable).at)
+	for _, d := range c.past[f.Name] { // it may have been seen wherever it was made in vain, by an earlier incident too
+		if d.kind == ordered && !d.at.Before(since) && !slices.Contains(homes, d.zone) {
 			homes = append(homes, d.zone)
 		}
 	}

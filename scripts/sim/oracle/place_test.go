@@ -48,6 +48,8 @@ func TestPlacesAreAskedInTheirOrder(t *testing.T) {
 		"so it does, and the other one is asked":      {"1 lost " + spotA + ", 2 removed " + spotA + ", 9 usable " + spotA + ", 30 lost " + spotA + ", 31 removed " + spotA, 33, spotB, ""},
 		"it did so long ago":                          {"1 lost " + spotA + ", 2 removed " + spotA + ", 9 usable " + spotA + ", 30 lost " + spotA + ", 31 removed " + spotA, 400, spotA, ""},
 		"two losses far apart":                        {"1 lost " + spotA + ", 2 removed " + spotA + ", 9 usable " + spotA + ", 90 lost " + spotA + ", 91 removed " + spotA, 93, spotA, ""},
+		"made in vain by the incident before":         {"-30 ordered " + spotB, 5, spotB, ""},
+		"made in vain before it was usable":           {"-90 ordered " + spotB + ", -45 usable " + spotA, 5, spotB, "a Spot as v5litepod-16 comes before it"},
 		"one loss, shown twice":                       {"1 lost " + spotA + ", 2 lost " + spotA + ", 3 removed " + spotA, 5, spotA, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,6 +103,8 @@ func (c *Checks) happened(t *testing.T, since time.Time, told string) {
 			d.kind = turnedOff
 		case "removed":
 			d.kind = removed
+		case "ordered":
+			d.kind = ordered
 		case "usable":
 			life = events.Incarnation{ID: words[0], Created: d.at.Add(-time.Minute)}
 			d.kind, d.life = usable, life
