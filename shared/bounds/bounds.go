@@ -90,7 +90,9 @@ const (
 	// again each time that the wait has lasted for RemindEvery more.
 	CapacityEvery = time.Minute
 	// QuotaEvery is how often a zone is asked again where the project's own limit is the obstacle.
-	QuotaEvery  = 10 * time.Minute
+	QuotaEvery = 10 * time.Minute
+	// QueueFor is how long an order waits in a queue at least before it leaves it for another place.
+	QueueFor    = 10 * time.Minute
 	RemindFirst = time.Hour
 	RemindEvery = 6 * time.Hour
 )

@@ -139,6 +139,8 @@ type Read struct {
 	// is to bring one. Ordered is when that queued resource was created.
 	Incident string
 	Ordered  time.Time
+	// Granted says that the queued resource waits no more: what it asks for is being made.
+	Granted bool
 	// Abuse says that the provider suspects abuse: all automation ends, for as long as this life shows it and after its end.
 	Abuse bool
 	// Facts describe the slice; they do not change while it lives.

@@ -94,10 +94,8 @@ func (w *Workload) addCapacity(v *view.Wait, now time.Time) {
 		if v.Next == nil || ask.At.Before(v.Next.At) {
 			v.Next = &ask
 		}
-		if why := x.Why; why.Sentence == story.NextPlace {
-			v.Later = story.TurnComes.With(why.Args[1], why.Args[2]).String()
-		}
 	}
+	v.Later = w.Incident.Status.Later.String()
 	v.Text = capacityText(*v)
 }
 

@@ -122,10 +122,13 @@ func (x *effects) counts(effect *Effect, read evidence.Lease) {
 	}
 }
 
-// undo forgets the creations of what is deleted now: nothing more comes of them.
+// undo forgets the creations of what is deleted now: nothing more comes of them. An order that is withdrawn from its queue may still be granted.
 func (x *effects) undo(deletion Effect) {
 	x.w.Effects = slices.DeleteFunc(x.w.Effects, func(o Effect) bool {
-		made := func(name string) bool { return deletion.Concerns(name) && x.w.life(name).isOurs() }
+		made := func(name string) bool {
+			l := x.w.life(name)
+			return deletion.Concerns(name) && l.isOurs() && (l.exists() || x.w.Incident.Ending != nil)
+		}
 		return o.Action == events.ActionCreate && !o.Begun.IsZero() && slices.ContainsFunc(o.all(), made)
 	})
 }

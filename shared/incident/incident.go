@@ -104,6 +104,8 @@ type Status struct {
 	// Until is when the wait ends; zero for the two waits that have no end. Reminded is when people were last reminded of such a wait.
 	Until    time.Time `json:"until,omitzero"`
 	Reminded time.Time `json:"reminded,omitzero"`
+	// Later names the place of a wait for capacity whose turn comes next, and when.
+	Later story.Reason `json:"later,omitzero"`
 	// Asks is the action that waits for a person, and Questions what exactly they are asked.
 	Asks      events.Action `json:"asks,omitzero"`
 	Questions []string      `json:"questions,omitempty"`

@@ -70,8 +70,10 @@ type Life struct {
 
 	// Maker is the incident whose call made it, until training is admitted. Ordered is when the queued resource was created with which
 	// that incident ordered the next life.
+	// Granted is when a reading showed that it waits no more.
 	Maker   string    `json:"maker,omitzero"`
 	Ordered time.Time `json:"ordered,omitzero"`
+	Granted time.Time `json:"granted,omitzero"`
 	// EndedBy is the incident whose call ended it. Released is when its owner deleted it or took it over.
 	EndedBy  string    `json:"ended_by,omitzero"`
 	Released time.Time `json:"released,omitzero"`

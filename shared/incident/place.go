@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident/story"
 	"pitstop.internal/shared/policy"
@@ -118,9 +119,15 @@ func (d *diagnosis) standsIn(s *slot) view.Place {
 	return view.Place{}
 }
 
-// ownShape is the shape that its owner ordered, and ownZone the zone.
+// ownShape is the shape that its owner ordered, and ownZone the zone. Where it was only made in vain, it never was.
 func (s *Slot) ownShape() string { return cmp.Or(s.Order.Accelerator, s.Accelerator) }
-func (s *Slot) ownZone() string  { return cmp.Or(s.Order.SpecZone, s.Zone) }
+func (s *Slot) ownZone() string {
+	zone := s.Zone
+	if l := s.find(func(l *Life) bool { return !l.isBeingMade() }); l != nil {
+		zone = cmp.Or(l.Incarnation.Zone, zone)
+	}
+	return cmp.Or(s.Order.SpecZone, zone)
+}
 
 // ownCapacity is the capacity that its owner ordered.
 func (s *Slot) ownCapacity() events.Capacity { return cmp.Or(s.Order.Capacity, s.Capacity) }
@@ -193,10 +200,7 @@ func zonesOf(a policy.Alternative, all []view.Place) []string {
 func (d *diagnosis) free(s *slot, places []view.Place) (at view.Place, from time.Time) {
 	var asked time.Time
 	for _, p := range places {
-		r, turn := d.in.refusal(p), d.turn(s, p)
-		if !r.Never && r.At.Before(s.usable()) {
-			r = view.Refusal{} // each loss begins at the first place again
-		}
+		r, turn := d.answerOf(s, p), d.turn(s, p)
 		switch until := later(r.Until, turn); {
 		case r.Never:
 			continue
@@ -214,6 +218,15 @@ func (d *diagnosis) free(s *slot, places []view.Place) (at view.Place, from time
 	return at, from
 }
 
+// answerOf is the refusal of a place that counts for a slot: each loss begins at the first place again.
+func (d *diagnosis) answerOf(s *slot, at view.Place) view.Refusal {
+	r := d.in.refusal(at)
+	if !r.Never && r.At.Before(s.usable()) {
+		return view.Refusal{}
+	}
+	return r
+}
+
 // turn is from when a place may be asked, once those before it have refused.
 func (d *diagnosis) turn(s *slot, at view.Place) time.Time {
 	if after := s.After(d.p, at); after > 0 {
@@ -224,12 +237,49 @@ func (d *diagnosis) turn(s *slot, at view.Place) time.Time {
 
 // nextTurn is the first place whose turn is still to come, and from when it is asked; none where all have had theirs.
 func (d *diagnosis) nextTurn(s *slot, apart bool) (at view.Place, from time.Time) {
+	if d.isQueued(s) {
+		return d.leavesFor(s, apart)
+	}
 	for _, p := range d.placesOf(s, apart) {
 		if turn := d.turn(s, p); !d.over(turn) && !d.in.refusal(p).Never {
 			return p, turn
 		}
 	}
 	return view.Place{}, time.Time{}
+}
+
+// isQueued reports whether an order of ours waits in a queue, which may be withdrawn. What was granted may not.
+func (d *diagnosis) isQueued(s *slot) bool {
+	return s.create != nil && !s.Ordered.IsZero() && s.Granted.IsZero() && !s.exists() && !d.w.provider().staysInPlace
+}
+
+// leavesFor is the first place for which an order leaves the queue in which it waits, and from when; none where it waits for as long as it takes. A wait
+// is a refusal: once all places before one have refused for its time, it is asked. A place that was not asked yet is worth less of a wait.
+func (d *diagnosis) leavesFor(s *slot, apart bool) (at view.Place, from time.Time) {
+	places, stands := d.placesOf(s, apart), s.create.Place
+	for _, p := range places[slices.Index(places, stands)+1:] {
+		r, after := d.answerOf(s, p), s.After(d.p, p)
+		if after <= s.After(d.p, stands) || r.Never {
+			continue
+		}
+		waits := after
+		if r.Tries == 0 {
+			waits = bounds.QueueFor
+		}
+		if leaves := later(d.turn(s, p), d.by(s.Ordered, waits)); at.Zone == "" || leaves.Before(from) {
+			at, from = p, leaves
+		}
+	}
+	return at, from
+}
+
+// hasWaited reports whether an order has waited in its queue until it leaves it for another place.
+func (d *diagnosis) hasWaited(s *slot) bool {
+	if !d.isQueued(s) {
+		return false
+	}
+	at, from := d.leavesFor(s, d.isApart())
+	return at.Zone != "" && d.over(from)
 }
 
 // refusal is the refusal of a place; empty where it has refused nothing.

@@ -20,6 +20,8 @@ type Step struct {
 	// Switch is the policy's switch that allows the calls; empty where they need none.
 	Switch policy.Switch
 	Why    story.Reason
+	// Later names the place of a wait for capacity whose turn comes next.
+	Later story.Reason
 	// Until ends the wait: then the incident is left to a person, unless another rule decides. Zero is for the two waits that have no end,
 	// of which people are reminded.
 	Until time.Time

@@ -111,6 +111,9 @@ func (f *facts) refused(x *Effect, failure evidence.Failure) {
 			Place: x.Place, Since: f.now, At: f.now, Until: f.now.Add(f.againIn(x, failure.Class)), Tries: 1, Never: isForGood(failure.Class),
 			Text: failure.Message, Code: failure.Reason(),
 		}
+		if s := f.w.Slice(x.Slice); !s.Ordered.IsZero() { // it waited in a queue
+			r.Since = later(s.Ordered, in.Opened)
+		}
 		if last := in.refusal(x.Place); last.Tries > 0 && !last.At.Before(f.w.wantedSince(x.Action, f.now)) { // else it is another wait
 			r.Since, r.Tries = last.Since, last.Tries+1
 		}
@@ -121,9 +124,9 @@ func (f *facts) refused(x *Effect, failure evidence.Failure) {
 		if s.Maker == f.w.Incident.ID {
 			s.EndedBy, s.Condition, s.State, s.Since = f.w.Incident.ID, evidence.Gone, "gone", f.now
 		}
-		s.Ordered = time.Time{}
+		s.Ordered, s.Granted = time.Time{}, time.Time{}
 	}
-	x.Place, x.Failures, x.Last = view.Place{}, 0, Failure{}
+	x.Place, x.Failures, x.Last, x.Answered = view.Place{}, 0, Failure{}, time.Time{}
 	x.again(f.now)
 }
 

@@ -221,9 +221,11 @@ func (f *facts) isOurs(s *Slot, e evidence.Read) bool {
 	})
 }
 
-// ordersNext records that the queued resource of the next life exists, and has brought nothing yet: for every slice that it is to bring.
+// ordersNext records that the queued resource of the next life exists, and has brought nothing yet, or that it waits no more: for every slice that it
+// is to bring.
 func (f *facts) ordersNext(s *Slot, e evidence.Read) bool {
-	if e.Ordered.IsZero() || s.Ordered.Equal(e.Ordered) && s.Zone == e.Zone {
+	known := s.Ordered.Equal(e.Ordered) && s.Zone == e.Zone
+	if e.Ordered.IsZero() || known && e.Granted == !s.Granted.IsZero() || known && f.from.Time.Before(s.Granted) {
 		return false
 	}
 	names := []string{s.Name}
@@ -232,7 +234,10 @@ func (f *facts) ordersNext(s *Slot, e evidence.Read) bool {
 	}
 	for _, name := range names {
 		if l := f.w.life(name); l != nil && !l.exists() {
-			l.Ordered, l.Zone = e.Ordered, e.Zone
+			l.Ordered, l.Zone, l.Granted = e.Ordered, e.Zone, time.Time{}
+			if e.Granted {
+				l.Granted = f.from.Time
+			}
 			if e.Facts.Group != "" {
 				l.Group = e.Facts.Group
 			}
@@ -330,17 +335,28 @@ func (s *Slot) disproves(at time.Time) {
 // vanishes records that nothing is left of a life. It was a deletion of ours where one was begun; where a new slice trains unasked, only where one
 // was called.
 func (f *facts) vanishes(s *Slot) {
-	s.Ordered = time.Time{}
 	x := f.w.effect(events.ActionDelete, s.Name)
 	if x == nil || x.Begun.IsZero() {
+		s.Ordered, s.Granted = time.Time{}, time.Time{}
 		return
 	}
+	f.withdrawn(s)
 	called := func(c view.Call) bool {
 		return c.Action == x.Action && x.Concerns(c.Slice) && !c.NotMade && c.Code != reason.NotFound.Code() && !c.At.Before(x.First)
 	}
 	if !f.w.provider().trainsUnasked || f.w.Incident != nil && slices.ContainsFunc(f.w.Incident.Calls, called) {
 		s.EndedBy = f.w.Incident.ID
 	}
+}
+
+// withdrawn records that an order of Pitstop's is gone, which a deletion of ours has taken from its queue: it waited there in vain, so its place has
+// refused. What a clean-up deletes says nothing of its place.
+func (f *facts) withdrawn(s *Slot) {
+	x, since := f.w.effect(events.ActionCreate, s.Name), s.Ordered
+	if x != nil && x.inFlight() && !since.IsZero() && f.w.Incident.Ending == nil {
+		f.refused(x, evidence.Failure{Class: reason.Stockout, Message: "it waited in the queue for " + events.Span(f.now.Sub(since)) + ", and was withdrawn"})
+	}
+	s.Ordered, s.Granted = time.Time{}, time.Time{}
 }
 
 // isAwaited reports whether somebody may wait for this very reading, though it shows nothing new: the first one since there was a reason to look,

@@ -167,7 +167,12 @@ func (d *diagnosis) deletes(all []*slot) *Step {
 		return nil
 	}
 	first := all[i]
-	s := call(view.PhaseDeleting, d.w.isNow(first), d.callBy(events.ActionDelete))
+	why := d.w.isNow(first)
+	if d.isQueued(first) {
+		next, _ := d.leavesFor(first, d.isApart())
+		why = story.TurnHasCome.With(next.String(), first.create.Place.String(), first.Ordered.UTC().Format("15:04"))
+	}
+	s := call(view.PhaseDeleting, why, d.callBy(events.ActionDelete))
 	covered := map[string]bool{}
 	for _, o := range all {
 		if d.mustGo(o) && !covered[o.Name] {
@@ -183,6 +188,9 @@ func (d *diagnosis) deletes(all []*slot) *Step {
 
 // mustGo reports whether something has to be deleted before a slot can be made again. What turned bad since its creation began came of it.
 func (d *diagnosis) mustGo(s *slot) bool {
+	if d.hasWaited(s) {
+		return true
+	}
 	if s.is(coming) || !s.exists() {
 		return false
 	}
@@ -241,9 +249,9 @@ func (d *diagnosis) creates(all []*slot) *Step {
 		}
 		if r := d.in.refusal(at); !from.IsZero() && from.Equal(r.Until) {
 			s.Why = story.EveryZoneRefused.With(refusalWords(r.Code))
-			if next, turn := d.nextTurn(o, apart); next.Zone != "" {
-				s.Why = story.NextPlace.With(refusalWords(r.Code), next.String(), turn.UTC().Format("2006-01-02 15:04 UTC"))
-			}
+		}
+		if next, turn := d.nextTurn(o, apart); queues && next.Zone != "" {
+			s.Later = story.TurnComes.With(next.String(), turn.UTC().Format("2006-01-02 15:04 UTC"))
 		}
 		s.Wants = append(s.Wants, Want{Action: events.ActionCreate, Slice: o.Name, With: d.w.group(o.Name), Place: at, From: from, Why: s.Why})
 		cover(covered, s.Wants)
@@ -282,7 +290,7 @@ func (d *diagnosis) comesBy(s *slot, since time.Time, queues bool) time.Time {
 	case s.ownCapacity() == events.Spot && queues:
 		return time.Time{}
 	case x != nil && !x.Answered.IsZero():
-		return d.by(x.First, 2*bounds.RecreateFor)
+		return d.by(x.First, 2*bounds.RecreateFor+d.p.LastTurn())
 	}
 	return d.by(since, bounds.RecreateFor+d.p.LastTurn())
 }

@@ -23,11 +23,11 @@ type teller struct {
 func (t *teller) step(plan Step) bool {
 	st := &t.w.Incident.Status
 	same := st.Rule == plan.Rule && st.Label == plan.Label && slices.Equal(st.Questions, plan.Questions)
-	changed := !same || !st.Until.Equal(plan.Until)
+	changed := !same || !st.Until.Equal(plan.Until) || !st.Later.Equal(plan.Later)
 	if same {
-		st.Until = plan.Until
+		st.Until, st.Later = plan.Until, plan.Later
 	} else {
-		*st = Status{Rule: plan.Rule, Label: plan.Label, Since: t.now, Until: plan.Until, Asks: plan.Asks, Questions: plan.Questions}
+		*st = Status{Rule: plan.Rule, Label: plan.Label, Since: t.now, Until: plan.Until, Later: plan.Later, Asks: plan.Asks, Questions: plan.Questions}
 	}
 	what, why, lacks := t.w.describe(plan), plan.Why, t.lacks(plan)
 	if lacks {
@@ -149,7 +149,7 @@ func (w *Workload) describe(plan Step) story.Reason {
 	all := story.List(names)
 	switch first.Action {
 	case events.ActionDelete:
-		if l := w.life(first.Slice); plan.Label == view.Clearing && !l.Ordered.IsZero() {
+		if l := w.life(first.Slice); !l.Ordered.IsZero() && (plan.Label == view.Clearing || !l.exists()) {
 			return story.CancelOrder.With(w.Words().Group, l.Group, first.Zone)
 		}
 		if plan.Label == view.Clearing {

@@ -93,7 +93,7 @@ func placeKeys() []key {
 	return []key{
 		{name: "capacity", kind: word, values: capacities, example: "on_demand", begins: true, about: "what it is taken from; by default as the slice was ordered"},
 		{name: "zones", kind: zones, example: "[us-east5-b]", about: "the zones that Pitstop asks for it; by default the slice's own zones"},
-		{name: "after", kind: span, example: "2h", about: "for how long all places before it must have refused, up to 168h; by default it is asked at once"},
+		{name: "after", kind: span, example: "2h", about: "for how long all places before it must have refused, or an order has waited in a queue, up to 168h; by default it is asked at once, and leaves a queue alone"},
 		{name: "chip_hour_price", kind: price, example: "2.40", about: "dollars for an hour of one chip there; by default the policy's"},
 		{name: "reservation", kind: word, example: "tpus-2026", begins: true, about: "the reservation that it is taken from; its capacity is reserved"},
 		{

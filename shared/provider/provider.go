@@ -202,6 +202,8 @@ type Slice struct {
 	// slices that it asks for.
 	Ordered time.Time
 	With    []string
+	// Granted says that this queued resource waits no more: what it asks for is being made.
+	Granted bool
 	// Notice is announced maintenance, if any. NoticeUnread says that it could not be read.
 	Notice       *events.Notice
 	NoticeUnread bool
@@ -235,7 +237,7 @@ func (s Slice) Evidence(id string) evidence.Read {
 	return evidence.Read{
 		Origin: evidence.Origin{ID: id, Time: s.At, Rank: events.RankReading},
 		Slice:  s.Name, Zone: s.Zone, Condition: s.Condition, Incarnation: s.Incarnation, State: s.State, Notice: s.Notice,
-		NoticeUnread: s.NoticeUnread, Maintained: s.Maintained, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse, Directory: s.Directory,
+		NoticeUnread: s.NoticeUnread, Maintained: s.Maintained, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Granted: s.Granted, Abuse: s.Abuse, Directory: s.Directory,
 		Facts: evidence.Facts{
 			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Capacity: s.Capacity, Healing: s.Healing, Cause: s.Cause, Failed: s.Failed, Kept: s.Kept, Controlled: s.Controlled, Ends: s.Ends, WaitsSince: s.WaitsSince,
 			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Account: s.Account,

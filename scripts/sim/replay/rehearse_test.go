@@ -76,6 +76,7 @@ var otherwise = map[string]string{
 	"watched":                  "nothing was allowed in the first place",
 	"maintenance-unanswered":   "nobody answers the request for a save",
 	"spot-to-on-demand":        onDemand,
+	"queue-left":               "a rehearsal finds its order granted in the first queue",
 	"back-again":               onDemand,
 	"back-by-save":             onDemand,
 	"gke-preempted":            jobGone,

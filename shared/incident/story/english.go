@@ -12,7 +12,7 @@ const (
 	NotAllowedBack      Sentence = "the policy does not move it back any more"
 	SavedTooLongAgo     Sentence = "the save was verified more than % ago, and steps since then would be done again"
 	TurnComes           Sentence = "% may be asked from %"
-	NextPlace           Sentence = "every zone refused: %; % may be asked from %"
+	TurnHasCome         Sentence = "the turn of % has come: the order in % has waited since %"
 	CrewRestarts        Sentence = "the crew restarts it"
 	WasSave             Sentence = "the training ended with exit code 0, which was a save"
 	DoOrAllow           Sentence = "% by hand, or allow the switch % in the policy, then pitstop retry %"

@@ -117,6 +117,7 @@ func (k *specs) queuedSlice(r provider.Ref, n *api.Node, q *api.QueuedResource) 
 	}
 	s.Incarnation, s.Notice, s.Abuse, s.Maintained, s.Ends = events.Incarnation{}, nil, false, time.Time{}, time.Time{}
 	heldBy(&s, q)
+	s.Granted = q.State != nil && q.State.State == "PROVISIONING"
 	s.Condition, s.State = queuedCondition(q.State, func() hidden { return hideQueued(r, q) })
 	return s, nil
 }
