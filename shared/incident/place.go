@@ -121,6 +121,7 @@ func (d *diagnosis) standsIn(s *slot) view.Place {
 
 // ownShape is the shape that its owner ordered, and ownZone the zone. Where it was only made in vain, it never was.
 func (s *Slot) ownShape() string { return cmp.Or(s.Order.Accelerator, s.Accelerator) }
+
 func (s *Slot) ownZone() string {
 	zone := s.Zone
 	if l := s.find(func(l *Life) bool { return !l.isBeingMade() }); l != nil {
