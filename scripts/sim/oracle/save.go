@@ -20,6 +20,9 @@ func (c *Checks) sparesProgress(k call) {
 		if !slices.Contains([]string{"READY", "STOPPED", "REPAIRING", "RESTARTING"}, k.read.State) || !c.trainedIn(k) {
 			return
 		}
+		if state, _ := c.API.State(k.Zone, k.slice); state == "" {
+			return // it went with the others of its queued resource since it was read
+		}
 		saves := slices.ContainsFunc(c.slicesOf(k.doc.ID), func(f world.SliceConfig) bool { return f.Directory != "" })
 		if saves && (c.unlooked(k.doc.ID, time.Time{}) || !c.complete(k.doc.Verified)) {
 			c.Violated("8 progress", k.doc.ID, "%s was deleted alive (%s), and nobody had seen a complete checkpoint", k.slice, k.read.State)
