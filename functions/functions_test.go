@@ -21,9 +21,11 @@ import (
 
 	"pitstop.internal/events"
 	_ "pitstop.internal/functions/checkpoint"
+	_ "pitstop.internal/functions/console"
 	_ "pitstop.internal/functions/logevent"
 	_ "pitstop.internal/functions/maintenance"
 	_ "pitstop.internal/functions/notify"
+	_ "pitstop.internal/functions/order"
 	_ "pitstop.internal/functions/patrol"
 	_ "pitstop.internal/functions/recovery"
 	_ "pitstop.internal/functions/recreate"
@@ -57,6 +59,7 @@ var functions = []struct {
 	{"HandleCheckpoint", requests(), event(events.TypeCheckpointRequested, `{"schema":1,"action":"save"}`)},
 	{"HandleRecovery", requests(), event(events.TypeRecoveryRequested, `{"schema":1,"action":"restart"}`)},
 	{"HandleRecreate", requests(), event(events.TypeRecreateRequested, `{"schema":1,"action":"delete"}`)},
+	{"HandleOrder", requests(), event(events.TypeOperatorOrdered, `{"schema":1,"verb":"pause"}`)},
 	{"HandleNotify", nil, event(events.TypeIncidentUpdated, `{"schema":1,"incident":"llama-1"}`)},
 }
 
@@ -178,23 +181,31 @@ func TestThePageListsEveryVariable(t *testing.T) {
 			continue
 		}
 		entries[f.entry] = true
-		variables, err := trigger.Variables(f.entry)
+	}
+	entries["ServeConsole"] = true
+	var names []string
+	for entry := range entries {
+		name := strings.ToLower(strings.TrimPrefix(strings.TrimPrefix(entry, "Handle"), "Serve"))
+		names = append(names, name)
+		variables, err := trigger.Variables(entry)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, v := range variables {
-			read[v.Name] = append(read[v.Name], strings.ToLower(strings.TrimPrefix(f.entry, "Handle")))
+			read[v.Name] = append(read[v.Name], name)
 			required[v.Name] = v.Required
 		}
 	}
 	want := map[string]string{}
 	for name, by := range read {
 		slices.Sort(by)
+		slices.Sort(names)
+		others := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(by, n) })
 		switch want[name] = strings.Join(by, ", "); {
-		case len(by) == len(entries):
+		case len(others) == 0:
 			want[name] = "every function"
-		case len(by) == len(entries)-1 && !slices.Contains(by, "notify"):
-			want[name] = "every function but notify"
+		case len(others) <= 3:
+			want[name] = "every function but " + strings.Join(others, ", ")
 		}
 		if required[name] {
 			want[name] += ", required"
@@ -291,6 +302,7 @@ func TestAFunctionLeavesForRedeliveryWhatItCannotStore(t *testing.T) {
 		"HandleCheckpoint": sent(events.CheckpointRequested{Request: request(events.ActionSave), SaveID: "s", Mode: events.SaveNatural, By: now.Add(time.Hour), Directory: "gs://ckpt/run"}),
 		"HandleRecovery":   sent(events.RecoveryRequested{Request: request(events.ActionStart)}),
 		"HandleRecreate":   sent(events.RecreateRequested{Request: request(events.ActionDelete), Zone: "us-west4-a", Spec: "spec"}),
+		"HandleOrder":      sent(events.OperatorOrdered{Schema: events.Schema, ID: "1", Workload: "demo/llama", Verb: "pause", By: "ada@example.com", Why: "test", At: now}),
 		"HandleNotify":     sent(events.IncidentUpdated{Schema: events.Schema, Workload: "demo/llama", Incident: "llama-20260301-1", Number: 1, At: now, Opened: now, Cause: events.CausePreemption, Phase: "deleting"}),
 	} {
 		got, err := post(entry, m)

@@ -32,6 +32,13 @@ check "alerts" {
   }
 }
 
+check "console" {
+  assert {
+    condition     = alltrue([for p in data.google_project.console : coalesce(p.org_id, p.folder_id, "none") != "none"])
+    error_message = "console names people, and ${var.project_id} is in no organization: there Google's sign-in lets in nobody without an OAuth client of your own. See \"The console\" in the README."
+  }
+}
+
 check "recreate" {
   assert {
     condition     = length(local.creators) == 0 || length(var.clusters) > 0 || length(var.tpu_service_accounts) > 0

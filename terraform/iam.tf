@@ -5,6 +5,9 @@
 locals {
   table = jsondecode(file("${path.module}/permissions.json"))
 
+  # Every account has the name of its function. The two consoles are one function with an account each.
+  accounts = concat(keys(local.deployed), keys(local.consoles))
+
   # The rows that count with the switches in allow. A row without switches always counts.
   granted = [for r in local.table : r if length(r.switches) == 0 || length(setintersection(r.switches, var.allow)) > 0]
 
@@ -14,7 +17,7 @@ locals {
 
   # The permissions of each account in each database, where it has any.
   keeping = merge([for database, on in { ledger = "the ledger", secrets = "the metadata values", told = "what was told" } : {
-    for name in keys(local.deployed) : "${database}/${name}" => {
+    for name in local.accounts : "${database}/${name}" => {
       database    = database
       function    = name
       permissions = sort(distinct([for r in local.granted : r.permission if r.account == name && r.on == on]))
@@ -48,11 +51,11 @@ locals {
   policy       = var.policy_uri == "" ? null : regex("^gs://(?P<bucket>[^/]+)/(?P<object>.+)$", var.policy_uri)
 }
 
-# The account that each function acts as. It stands here and not in the function's module: a grant that is created before its
+# The account that each function, and each console, acts as. It stands here and not in the function's module: a grant that is created before its
 # predecessor goes (see below) passes that order on to all that it refers to, and a reference to one account of a module refers to the
 # whole module. Grants there that stay the same in another region would be made anew, and then taken away.
 resource "google_service_account" "function" {
-  for_each = local.deployed
+  for_each = toset(local.accounts)
 
   project      = var.project_id
   account_id   = "pitstop-${var.prefix}${each.key}"

@@ -19,7 +19,8 @@ locals {
       LEDGER_DATABASE = local.databases.ledger
       LOG_LEVEL       = var.log_level
     }
-    decides    = { POLICY_URI = var.policy_uri, ALLOW = join(",", sort(var.allow)), LEGACY_NODE_ZONES = join(",", sort(var.legacy_node_zones)) }
+    decides    = { POLICY_URI = var.policy_uri, ALLOW = join(",", sort(var.allow)) }
+    reads      = { LEGACY_NODE_ZONES = join(",", sort(var.legacy_node_zones)) }
     watches    = { WATCHED_PROJECTS = join(",", sort(local.watched)) }
     recognizes = { OUR_PRINCIPALS = join(",", local.our_principals), CONTROLLERS = join(",", sort(var.controllers)) }
     # The clusters whose Jobs patrol lists, recreate replaces, and checkpoint begins the maintenance of.
@@ -67,7 +68,7 @@ locals {
       entry_point  = "HandleMaintenance"
       topic        = "maintenance-notices"
       publishes_to = local.requests
-      environment  = ["every", "decides", "watches"]
+      environment  = ["every", "decides", "reads", "watches"]
       # Google announces a slice of 1,536 workers with 1,536 entries at once, and all of them say the same.
       concurrency   = 20
       max_instances = 5
@@ -76,7 +77,7 @@ locals {
       entry_point  = "HandleLogEvent"
       topic        = "log-events"
       publishes_to = local.requests
-      environment  = ["every", "decides", "watches", "recognizes"]
+      environment  = ["every", "decides", "reads", "watches", "recognizes"]
       # It receives the same storms. More instances would only compete for the document of one workload.
       concurrency   = 20
       max_instances = 5
@@ -85,7 +86,7 @@ locals {
       entry_point  = "HandlePatrol"
       topic        = "patrol-ticks"
       publishes_to = merge(local.requests, { NOTICE_TOPIC = "maintenance-notices" })
-      environment  = ["every", "decides", "watches", "recognizes", "clusters", "looks", "keeps"]
+      environment  = ["every", "decides", "reads", "watches", "recognizes", "clusters", "looks", "keeps"]
       # One instance runs one tick at a time, because it remembers its last readings. A tick follows operations for 50 seconds. Patrol
       # ignores a tick that is older than two minutes, so three minutes are enough.
       concurrency     = 1
@@ -98,7 +99,7 @@ locals {
       entry_point  = "HandleCheckpoint"
       topic        = "checkpoint-requests"
       publishes_to = local.requests
-      environment  = ["every", "decides", "clusters", "destroys"]
+      environment  = ["every", "decides", "reads", "clusters", "destroys"]
       # A workload sends one request at a time. Few instances keep destructive calls slow: the brake counts calls, not their rate.
       concurrency   = 5
       max_instances = 3
@@ -107,7 +108,7 @@ locals {
       entry_point   = "HandleRecovery"
       topic         = "recovery-requests"
       publishes_to  = local.requests
-      environment   = ["every", "decides"]
+      environment   = ["every", "decides", "reads"]
       concurrency   = 5
       max_instances = 3
     }
@@ -115,9 +116,18 @@ locals {
       entry_point   = "HandleRecreate"
       topic         = "recreate-requests"
       publishes_to  = local.requests
-      environment   = ["every", "decides", "clusters", "destroys", "keeps"]
+      environment   = ["every", "decides", "reads", "clusters", "destroys", "keeps"]
       concurrency   = 5
       max_instances = 3
+    }
+    order = {
+      entry_point  = "HandleOrder"
+      topic        = "operator-orders"
+      publishes_to = local.requests
+      environment  = ["every", "decides"]
+      # People press few buttons.
+      concurrency   = 5
+      max_instances = 2
     }
     notify = {
       entry_point  = "HandleNotify"
@@ -130,8 +140,9 @@ locals {
     }
   }
 
-  # Without a target in `notify` there is no function notify, and no topic that leads to it.
-  deployed = { for name, f in local.functions : name => f if name != "notify" || local.tells }
+  # Without a target in `notify` there is no function notify, and no topic that leads to it. The same goes for order without operators of the
+  # console.
+  deployed = { for name, f in local.functions : name => f if(name != "notify" || local.tells) && (name != "order" || contains(keys(local.consoles), "operators")) }
   topics   = toset([for f in local.deployed : f.topic])
 
   watched = length(var.watched_projects) > 0 ? var.watched_projects : toset([var.project_id])
@@ -151,7 +162,7 @@ locals {
 }
 
 resource "google_project_service" "main" {
-  for_each = toset(concat(local.tells ? ["secretmanager.googleapis.com"] : [], local.grants_key ? ["cloudkms.googleapis.com"] : [], length(var.clusters) > 0 ? ["container.googleapis.com"] : [], [
+  for_each = toset(concat(local.tells ? ["secretmanager.googleapis.com"] : [], length(local.consoles) > 0 ? ["iap.googleapis.com"] : [], local.grants_key ? ["cloudkms.googleapis.com"] : [], length(var.clusters) > 0 ? ["container.googleapis.com"] : [], [
     "artifactregistry.googleapis.com",
     "cloudbuild.googleapis.com",
     "cloudfunctions.googleapis.com",

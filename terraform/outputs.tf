@@ -11,6 +11,11 @@ output "cluster_rights" {
   ))
 }
 
+output "console" {
+  description = "The addresses of the console, for viewers and for operators."
+  value       = { for who, service in google_cloud_run_v2_service.console : who => service.uri }
+}
+
 output "dashboard" {
   description = "The address of the dashboard."
   value       = "https://console.cloud.google.com/monitoring/dashboards/builder/${element(split("/", google_monitoring_dashboard.main.id), 3)}?project=${var.project_id}"

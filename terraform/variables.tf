@@ -64,6 +64,22 @@ variable "clusters" {
   }
 }
 
+variable "console" {
+  description = "Who may open the console in a browser, after Google's own sign-in: viewers see everything that pitstop status and incident show, operators also approve, retry, cancel, pause and resume there. Each is a set of members, such as user:ada@example.com, group:on-call@example.com or domain:example.com, of the project's own organization; for others, and without an organization, the sign-in needs an OAuth client of your own. Without anybody there is no console."
+  type        = map(set(string)) # of an object Terraform would drop a misspelt key before any validation
+  default     = {}
+
+  validation {
+    condition     = length(setsubtract(keys(var.console), ["operators", "viewers"])) == 0
+    error_message = "console has no ${join(", ", setsubtract(keys(var.console), ["operators", "viewers"]))}, only viewers and operators."
+  }
+
+  validation {
+    condition     = alltrue([for members in values(var.console) : alltrue([for m in members : can(regex("^((user|group|serviceAccount):[^@ ]+@[^@ ]+|domain:[^@ ]+|principal(Set)?://[^ ]+)$", m))])])
+    error_message = "console takes members: user:ADDRESS, group:ADDRESS, serviceAccount:ADDRESS, domain:NAME, or principal://... of a workforce pool. It is open to nobody else: not to all users, nor to everybody with a Google account."
+  }
+}
+
 variable "controllers" {
   description = "Service accounts of controllers, whose calls are no owner's word: system:serviceaccount:NAMESPACE:NAME, or an e-mail address. Pitstop knows those of Kubernetes, GKE, JobSet and Kueue in their usual namespaces. Every other service account is taken for a tool of the owner: what it deletes is not brought back."
   type        = set(string)

@@ -333,6 +333,9 @@ func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 				t.Errorf("%s: %v", f.Name, err)
 			}
 		})
+		if topicOf[f.Name] == "" {
+			continue // people ask it
+		}
 		_, err = subscriptions.CreateSubscription(ctx, &pubsubpb.Subscription{
 			Name: "projects/demo/subscriptions/" + f.Name, Topic: "projects/demo/topics/" + topicOf[f.Name], AckDeadlineSeconds: 600,
 			PushConfig:  &pubsubpb.PushConfig{PushEndpoint: p.url},

@@ -100,8 +100,11 @@ var exams = map[string]exam{
 	"recreate":   {{"a recorded request", "events/" + events.TypeRecreateRequested + ".json", refused}},
 	// Nobody is to be told here.
 	"notify": {{"a recorded update", "events/" + events.TypeIncidentUpdated + ".json", question{status: 200, log: []string{ignored}, says: []string{"no notification target is configured"}}}},
+	"order":  {{"a recorded order", "events/" + events.TypeOperatorOrdered + ".json", question{status: 200, log: []string{ignored}, says: []string{"is not in the ledger"}}}},
 	// A tick has no data, so there is none to be recorded or malformed.
 	"patrol": nil,
+	// People ask it, and no messages.
+	"console": nil,
 }
 
 // questions returns what a configured function is asked.
@@ -109,6 +112,9 @@ func questions(m module, function string) ([]question, error) {
 	known, ok := exams[function]
 	if !ok {
 		return nil, errors.New("the function has no exam: add one to exams in scripts/package/question.go")
+	}
+	if function == "console" { // it knows nobody here
+		return []question{{"a request without an identity", nil, 403, []string{"WARNING identity refused"}, []string{"the request has no identity"}}}, nil
 	}
 	all := []question{
 		{"a message of unknown kind", push([]byte("{}"), attributes("unknown.v1")), 200, []string{ignored}, nil},
@@ -155,13 +161,21 @@ func attributes(ceType string) map[string]string {
 // required finds the variables without which a function does not start.
 var required = regexp.MustCompile("`env:\"([A-Z_]+), required\"`")
 
-// unconfigured asks a function that has no configuration. It has to name every variable that it needs.
-func unconfigured(staged string) (question, error) {
+// unconfigured asks a function that has no configuration. It has to name every variable that it needs: its own, and those of each Config that it
+// has of another package.
+func unconfigured(staged, function string) (question, error) {
 	q := question{"no configuration", push([]byte("{}"), attributes("unknown.v1")), 500, []string{"ERROR function not configured"}, nil}
 	tree := os.DirFS(staged)
-	err := fs.WalkDir(tree, ".", func(name string, _ fs.DirEntry, err error) error {
+	own, err := fs.ReadFile(tree, path.Join("functions", function, "function.go"))
+	if err != nil {
+		return q, err
+	}
+	err = fs.WalkDir(tree, ".", func(name string, _ fs.DirEntry, err error) error {
 		if err != nil || path.Ext(name) != ".go" {
 			return err
+		}
+		if of := path.Base(path.Dir(name)); of != function && !strings.Contains(string(own), of+".Config") {
+			return nil
 		}
 		source, err := fs.ReadFile(tree, name)
 		for _, found := range required.FindAllSubmatch(source, -1) {

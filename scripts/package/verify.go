@@ -58,7 +58,7 @@ func verify(ctx context.Context, m module, f process.Function, staged string) (c
 	if err != nil {
 		return checks, append(faults, err)
 	}
-	bare, err := unconfigured(staged)
+	bare, err := unconfigured(staged, f.Name)
 	if err != nil {
 		return checks, append(faults, err)
 	}

@@ -4,6 +4,7 @@ package orders
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -125,6 +126,9 @@ type RefusedError string
 // Error implements error.
 func (r RefusedError) Error() string { return string(r) }
 
+// ErrTaken says that an order came again: what became of it stands in the record.
+var ErrTaken = errors.New("this order was taken before")
+
 // moved says that a workload has moved on between the look at it and the order.
 func moved(o Order) RefusedError {
 	switch o.Verb {
@@ -153,11 +157,14 @@ func (o Order) evidence() evidence.Evidence {
 	}
 }
 
-// Apply carries out an order, once however often it comes. Its error is a RefusedError where the order is not possible.
+// Apply carries out an order, once however often it comes: then its error is ErrTaken. It is a RefusedError where the order is not possible.
 func Apply(ctx context.Context, a *ledger.Advancer, o Order) (incident.Workload, error) {
 	w, err := a.Workload(ctx, o.Workload)
-	if err != nil || w.Heard(o.ID) {
+	switch {
+	case err != nil:
 		return w, err
+	case w.Heard(o.ID):
+		return w, ErrTaken
 	}
 	now := a.Now()
 	if age := now.Sub(o.At); age > LateAfter {
@@ -168,7 +175,11 @@ func Apply(ctx context.Context, a *ledger.Advancer, o Order) (incident.Workload,
 	}
 	w, news, err := a.AdvanceChanged(ctx, o.Workload, o.evidence())
 	again := slices.Contains([]evidence.Verb{evidence.VerbPause, evidence.VerbResume}, o.Verb) // to say it twice is no mistake
-	if err == nil && !news && !again && !w.Heard(o.ID) {
+	switch {
+	case err != nil || news:
+	case w.Heard(o.ID):
+		err = ErrTaken
+	case !again:
 		err = moved(o)
 	}
 	return w, err

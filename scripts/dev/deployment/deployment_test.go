@@ -121,9 +121,13 @@ func TestEveryFunctionIsDeployedByItsEntryPoint(t *testing.T) {
 	for _, f := range written {
 		want[f.Name] = f.Target
 	}
-	for name, f := range functionsOf(t, configuration(t)) {
+	m := configuration(t)
+	for name, f := range functionsOf(t, m) {
 		got[name] = f.EntryPoint
 	}
+	target, err := strconv.Unquote(m.Written(m.Resources["google_cloud_run_v2_service.console"], "build_config.function_target"))
+	must(t, err)
+	got["console"] = target
 	same(t, "entry points", want, got)
 }
 
@@ -185,6 +189,52 @@ func TestFunctionsAreGivenWhatTheyRead(t *testing.T) {
 		slices.Sort(set)
 		same(t, name, read, set)
 	}
+}
+
+// TestTheConsoleIsGivenWhatItReads: two groups, and two variables of its own.
+func TestTheConsoleIsGivenWhatItReads(t *testing.T) {
+	m := configuration(t)
+	groups := keysOf(t, m.Locals["environment"])
+	set := []string{"IAP_AUDIENCE", "ORDERS_TOPIC"}
+	r := m.Locals["console_environment"].Range()
+	data, err := os.ReadFile(r.Filename)
+	must(t, err)
+	for _, name := range append(slices.Clone(set), "local.environment.every", "local.environment.decides") {
+		if !strings.Contains(string(r.SliceBytes(data)), name) {
+			t.Errorf("local.console_environment has no %s", name)
+		}
+	}
+	for _, group := range []string{"every", "decides"} {
+		set = append(set, slices.Sorted(maps.Keys(keysOf(t, groups[group])))...)
+	}
+	variables, err := trigger.Variables("ServeConsole")
+	must(t, err)
+	var read []string
+	for _, v := range variables {
+		read = append(read, v.Name)
+	}
+	slices.Sort(set)
+	same(t, "console", read, set)
+}
+
+// TestWhoMayGiveOrders: the operators' console alone publishes on their topic.
+func TestWhoMayGiveOrders(t *testing.T) {
+	m := configuration(t)
+	for name, f := range functionsOf(t, m) {
+		for _, topic := range f.PublishesTo {
+			if topic == events.TopicOrders {
+				t.Errorf("%s publishes on %s", name, topic)
+			}
+		}
+	}
+	for address, b := range m.Resources {
+		if strings.HasPrefix(address, "google_pubsub_topic_iam_") && m.Written(b, "topic") == "google_pubsub_topic.main[local.functions.order.topic].name" {
+			same(t, "who publishes orders", `toset([for who in keys(local.consoles) : who if who == "operators"])`, m.Written(b, "for_each"))
+			same(t, "who publishes orders", "google_service_account.function[each.key].member", m.Written(b, "member"))
+			return
+		}
+	}
+	t.Error("nobody may publish an order")
 }
 
 // keysOf are the expressions of an object, by key.

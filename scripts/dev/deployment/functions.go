@@ -6,9 +6,11 @@ import (
 
 	// Each package registers its entry point. The variables that a function reads are looked up by that name.
 	_ "pitstop.internal/functions/checkpoint"
+	_ "pitstop.internal/functions/console"
 	_ "pitstop.internal/functions/logevent"
 	_ "pitstop.internal/functions/maintenance"
 	_ "pitstop.internal/functions/notify"
+	_ "pitstop.internal/functions/order"
 	_ "pitstop.internal/functions/patrol"
 	_ "pitstop.internal/functions/recovery"
 	_ "pitstop.internal/functions/recreate"

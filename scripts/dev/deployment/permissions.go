@@ -58,12 +58,14 @@ const (
 	sourceManager    = "https://docs.cloud.google.com/secret-manager/docs/access-control"
 	sourceKMS        = "https://docs.cloud.google.com/kms/docs/reference/permissions-and-roles"
 	sourceGKE        = "https://docs.cloud.google.com/iam/docs/roles-permissions/container"
+	sourceIAP        = "https://docs.cloud.google.com/iap/docs/managing-access"
 	sourceBuild      = "https://docs.cloud.google.com/functions/docs/securing/build-custom-sa"
 )
 
 var (
+	// every are all functions of the pipeline, but for order: that is only there with a console.
 	every = append(deciding[:len(deciding):len(deciding)], "notify")
-	// deciding are all functions except notify.
+	// deciding are those of them except notify.
 	deciding  = []string{"maintenance", "logevent", "patrol", "checkpoint", "recovery", "recreate"}
 	replacing = []string{"recreate", "recreate_non_spot"}
 	// acting are the switches that lead to a look at checkpoints or to a lease. Only start_stopped leads to neither.
@@ -178,6 +180,42 @@ var permissions = []permission{
 	{
 		Name: "datastore.entities.update", Accounts: deciding, On: onLedger, Role: custom,
 		Calls: []string{"firestore ledger documents.commit update"}, Why: "the same", Source: sourceFirestore,
+	},
+	{
+		Name: "datastore.entities.get", Accounts: []string{"order", "viewers", "operators"}, On: onLedger, Role: custom,
+		Why: "to read the workload that an order is about, and what the console shows", Source: sourceFirestore,
+	},
+	{
+		Name: "datastore.entities.list", Accounts: []string{"viewers", "operators"}, On: onLedger, Role: custom,
+		Why: "to show all workloads and incidents; a console writes nothing", Source: sourceFirestore,
+	},
+	{
+		Name: "datastore.entities.create", Accounts: []string{"order"}, On: onLedger, Role: custom,
+		Why: "to keep an incident that an order ends", Source: sourceFirestore,
+	},
+	{
+		Name: "datastore.entities.update", Accounts: []string{"order"}, On: onLedger, Role: custom,
+		Why: "to keep an order with its workload", Source: sourceFirestore,
+	},
+	{
+		Name: "storage.objects.get", Accounts: []string{"order", "viewers", "operators"}, On: "the policy file", Role: "roles/storage.objectViewer",
+		Why: "to decide what follows from an order, and to show what would follow", Source: sourceStorage,
+	},
+	{
+		Name: "pubsub.topics.publish", Accounts: []string{"order"}, On: "the topics in its environment", Role: "roles/pubsub.publisher",
+		Why: "to send what follows from an order", Source: sourcePubSub,
+	},
+	{
+		Name: "pubsub.topics.publish", Accounts: []string{"operators"}, On: "operator-orders", Role: "roles/pubsub.publisher",
+		Why: "to send an order; nobody else may, since an order counts as the word of the person whom it names", Source: sourcePubSub,
+	},
+	{
+		Name: "run.routes.invoke", Accounts: []string{"the sign-in's agent"}, On: "the consoles", Role: "roles/run.invoker",
+		Why: "to bring requests of those who are signed in", Source: sourceRun,
+	},
+	{
+		Name: "iap.webServiceVersions.accessViaIAP", Accounts: []string{"the members in `console`"}, On: "their console", Role: "roles/iap.httpsResourceAccessor",
+		Why: "to sign in", Source: sourceIAP,
 	},
 	{
 		Name: "datastore.entities.create", Accounts: []string{"patrol", "recreate"}, On: onSecrets, Role: custom,
@@ -346,9 +384,9 @@ func permissionTable() (string, error) {
 		who := strings.Join(p.Accounts, ", ")
 		switch {
 		case slices.Equal(p.Accounts, every):
-			who = "every function"
+			who = "every function but order"
 		case slices.Equal(p.Accounts, deciding):
-			who = "every function but notify"
+			who = "every function but notify and order"
 		}
 		when := strings.Join(p.Switches, ", ")
 		switch {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"pitstop.internal/events"
 )
 
 // edge is a topic with its publishers and the function that reacts to it.
@@ -19,6 +21,7 @@ type edge struct {
 const (
 	logging   = "Cloud Logging"
 	scheduler = "Cloud Scheduler"
+	operators = "the operators' console"
 )
 
 // topology lists every topic, in the order in which an incident reaches them.
@@ -38,6 +41,7 @@ func (m *module) topology() ([]edge, error) {
 		return nil, err
 	}
 	publishers[ticks] = append(publishers[ticks], scheduler)
+	publishers[events.TopicOrders] = []string{operators}
 	subscribers := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(functions)) {
 		f := functions[name]

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // Function is one function of the repository.
@@ -50,7 +51,7 @@ func Functions(root string) ([]Function, error) {
 	return found, nil
 }
 
-// registers finds the entry point in trigger.Register("HandleThis", ...).
+// registers finds the entry point in trigger.Register("HandleThis", ...), or in trigger.RegisterPages("ServeThat", ...).
 func registers(source string) (target string, err error) {
 	f, err := parser.ParseFile(token.NewFileSet(), source, nil, parser.SkipObjectResolution)
 	if err != nil {
@@ -62,7 +63,7 @@ func registers(source string) (target string, err error) {
 			return true
 		}
 		called, ok := call.Fun.(*ast.SelectorExpr)
-		if !ok || called.Sel.Name != "Register" {
+		if !ok || !strings.HasPrefix(called.Sel.Name, "Register") {
 			return true
 		}
 		if name, ok := call.Args[0].(*ast.BasicLit); ok && name.Kind == token.STRING {
@@ -103,6 +104,7 @@ func Environment() []string {
 		"RECREATE_TOPIC=projects/demo/topics/recreate-requests",
 		"NOTICE_TOPIC=projects/demo/topics/maintenance-notices",
 		"OUR_PRINCIPALS=pitstop@demo.iam.gserviceaccount.com",
+		"IAP_AUDIENCE=/projects/1/locations/us-central1/services/console-viewers",
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"pitstop.internal/functions/logevent"
 	"pitstop.internal/functions/maintenance"
 	"pitstop.internal/functions/notify"
+	"pitstop.internal/functions/order"
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/functions/recovery"
 	"pitstop.internal/functions/recreate"
@@ -53,6 +54,7 @@ var Functions = []struct{ Topic, Name, Entry string }{
 	{events.TopicRecovery, "recovery", "HandleRecovery"},
 	{events.TopicRecreate, "recreate", "HandleRecreate"},
 	{events.TopicUpdates, "notify", "HandleNotify"},
+	{events.TopicOrders, "order", "HandleOrder"},
 }
 
 // routes says on which topic an event of ours travels.
@@ -441,6 +443,7 @@ func (w *World) deploy(ctx context.Context) error {
 			}
 			return notify.New(d)
 		},
+		"order": func() trigger.Handle { return order.New(of("order").Advancer) },
 	}
 	for _, f := range Functions {
 		w.make[f.Entry] = func() http.Handler {

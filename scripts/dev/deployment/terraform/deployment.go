@@ -200,8 +200,11 @@ func (d *Deployment) granted(member, role string) (got []string, err error) {
 	return got, nil
 }
 
+// consoles are the accounts of the two consoles.
+var consoles = []string{"operators", "viewers"}
+
 // databases checks that each account may do in each database what the table says, and in no other database anything. Nobody may delete a
-// document. Only recreate may read the values of metadata, and notify writes in its own database alone.
+// document. Only recreate may read the values of metadata, notify writes in its own database alone, and the consoles write nowhere.
 func (d *Deployment) databases() (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	const member, role = "google_project_iam_member.database", "google_project_iam_custom_role.database"
@@ -224,14 +227,12 @@ func (d *Deployment) databases() (faults []string) {
 			continue
 		}
 		want = append(want, grant(r.Account, r.Permission, `resource.name == "projects/pitstop/databases/`+database+`"`))
-		writes := r.Permission == "datastore.entities.create" || r.Permission == "datastore.entities.update"
-		switch reads := r.Permission == "datastore.entities.get" || r.Permission == "datastore.entities.list"; {
+		switch reads, writes := r.does(); {
 		case r.Role != "custom":
 			fault("%s has %s on %s, which may delete", r.Account, r.Role, r.On)
 		case !writes && !reads:
 			fault("%s may do more on %s than read and write: %s", r.Account, r.On, r.Permission)
-		case database == "pitstop-secrets" && reads && r.Account != "recreate", database == "pitstop-told" && r.Account != "notify",
-			database != "pitstop-told" && writes && r.Account == "notify":
+		case r.strays(database):
 			fault("%s has %s on %s", r.Account, r.Permission, r.On)
 		}
 	}
@@ -242,6 +243,26 @@ func (d *Deployment) databases() (faults []string) {
 	}
 	slices.Sort(faults)
 	return faults
+}
+
+// does says whether a permission on a database reads or writes.
+func (r row) does() (reads, writes bool) {
+	verb := strings.TrimPrefix(r.Permission, "datastore.entities.")
+	return verb == "get" || verb == "list", verb == "create" || verb == "update"
+}
+
+// strays reports whether an account has a permission on a database that is not for it.
+func (r row) strays(database string) bool {
+	reads, writes := r.does()
+	switch {
+	case slices.Contains(consoles, r.Account):
+		return writes || database != "pitstop"
+	case database == "pitstop-secrets":
+		return reads && r.Account != "recreate"
+	case database == "pitstop-told":
+		return r.Account != "notify"
+	}
+	return writes && r.Account == "notify"
 }
 
 // clusters checks what is there for clusters of GKE: nothing without a cluster, and otherwise exactly the permissions of the table, in the
@@ -498,12 +519,16 @@ func (d *Deployment) under(allow []string, clusters ...string) scope {
 	s := scope{Module: d.Root, known: map[string]cty.Value{}, given: map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{
 		"allow": set(allow...), "project_id": cty.StringVal("pitstop"), "prefix": empty, "policy_uri": empty, "region": cty.StringVal("us-west1"), "tpu_roles": cty.StringVal("predefined"),
 		"watched_projects": set("watched"), "clusters": set(clusters...), "checkpoint_buckets": set("bucket"), "fine_grained_buckets": set(), "tpu_service_accounts": set("trainer"), "shared_vpc_subnetworks": set("subnetwork"),
+		"console": cty.MapVal(map[string]cty.Value{"viewers": set("group:viewers@example.com"), "operators": set("user:ada@example.com")}),
 		"notify": cty.MapVal(map[string]cty.Value{
 			"slack_token_secret": cty.StringVal("projects/pitstop/secrets/slack"),
 		}),
 	}), "google_project_iam_custom_role": cty.DynamicVal}}
 	accounts, deployed := map[string]cty.Value{}, map[string]cty.Value{}
 	if functions, err := s.local("functions"); err == nil { // otherwise the evaluation that needs them fails
+		for _, name := range consoles {
+			accounts[name] = cty.ObjectVal(map[string]cty.Value{"member": cty.StringVal(name), "email": cty.StringVal(name)})
+		}
 		for name := range functions.AsValueMap() {
 			accounts[name] = cty.ObjectVal(map[string]cty.Value{"member": cty.StringVal(name), "email": cty.StringVal(name)})
 			deployed[name] = cty.ObjectVal(map[string]cty.Value{
