@@ -261,6 +261,15 @@ var decoders = map[string]func([]byte) (any, error){
 	"crew request":                 anyOf(events.DecodeCrewRequest),
 }
 
+// TestWhatAPersonWritesIsOneLine that a terminal shows and does not obey.
+func TestWhatAPersonWritesIsOneLine(t *testing.T) {
+	got, err := events.DecodeOperatorOrdered([]byte(`{"schema": 1, "id": "1", "workload": "demo/w", "verb": "pause", "by": "ada", "why": "a\u001b[31m\nb", "at": "2026-11-12T02:24:08Z"}`))
+	must(t, err)
+	if strings.ContainsAny(got.Why, "\x1b\n") || !strings.Contains(got.Why, "[31m") {
+		t.Errorf("%q", got.Why)
+	}
+}
+
 func TestNewerBodiesAreToldApartFromMalformedOnes(t *testing.T) {
 	for name, decode := range decoders {
 		for what, c := range map[string]struct {

@@ -45,5 +45,6 @@ func (e OperatorOrdered) Validate() error {
 // DecodeOperatorOrdered reads the body of an order.
 func DecodeOperatorOrdered(data []byte) (e OperatorOrdered, err error) {
 	err = decode(data, TypeOperatorOrdered, &e)
+	clean(&e) // a person wrote it
 	return e, err
 }

@@ -120,6 +120,9 @@ func setUp() error {
 			return err
 		}
 	}
+	if unconfigured["ServeConsole"], err = post("ServeConsole", unknown); err != nil {
+		return err
+	}
 	for name, value := range environment {
 		if err := os.Setenv(name, value); err != nil {
 			return err
@@ -311,6 +314,19 @@ func TestAFunctionLeavesForRedeliveryWhatItCannotStore(t *testing.T) {
 		}
 		if got.status != http.StatusInternalServerError {
 			t.Errorf("%s without a ledger answers with %d %q, want 500", entry, got.status, got.body)
+		}
+	}
+}
+
+// TestTheConsoleIsConfiguredAtItsFirstRequest: it names what it lacks, starts once it has that, and then knows nobody.
+func TestTheConsoleIsConfiguredAtItsFirstRequest(t *testing.T) {
+	if got := unconfigured["ServeConsole"]; got.status != http.StatusInternalServerError || got.body != "configuration: not set: PROJECT_ID, IAP_AUDIENCE" {
+		t.Errorf("without its configuration: %+v", got)
+	}
+	t.Setenv("IAP_AUDIENCE", audience)
+	for range 2 {
+		if got, err := post("ServeConsole", unknown); err != nil || got.status != http.StatusForbidden || !strings.Contains(got.body, "through Google's sign-in") {
+			t.Errorf("%+v, %v", got, err)
 		}
 	}
 }

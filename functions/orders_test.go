@@ -257,6 +257,10 @@ func TestAnOrderThatCameTooLateSaysSo(t *testing.T) {
 		d.Want(d.Deliver(order.New(d.Fleet.Advancer), fleettest.Event(e)), outcome)
 	}
 	after := d.Shown(w.ID)
+	base, browser, _, _ := served(t, d, d.Sender)
+	if status, page := ask(t, browser, base+"/incidents?workload="+w.ID, nil); status != http.StatusOK || !strings.Contains(page, "ada@example.com: refused approve: llama-20260301-9 is over") {
+		t.Errorf("%d, the page does not say it:\n%s", status, page)
+	}
 	if got := after.Orders[len(after.Orders)-1]; len(after.Orders) != 1 || got.Verb != evidence.VerbRefused || got.Text != "approve: llama-20260301-9 is over" || after.Incident.Granted {
 		t.Errorf("orders %+v", after.Orders)
 	}

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/orders"
+	"pitstop.internal/shared/view"
 )
 
 // Orders let people tell Pitstop something on the pages.
@@ -35,8 +38,15 @@ type Orders struct {
 type Forms struct {
 	Workload, Who, Token string
 	Offers               []orders.Offer
-	// Said says what has become of the order before.
+	// Said says what has become of the order before. Last are the orders that the record has, the newest first.
 	Said string
+	Last []view.Spoken
+}
+
+// refusal is the page that says why an order was not taken.
+type refusal struct {
+	Frame
+	Why, Back string
 }
 
 const (
@@ -45,6 +55,8 @@ const (
 	keyCookie = "__Host-pitstop-forms"
 	// longestWhy and longestForm bound what a person writes, in bytes.
 	longestWhy, longestForm = 500, 16 << 10
+	// mostLast bounds how many of the last orders a page shows.
+	mostLast = 5
 )
 
 type formKey struct{}
@@ -94,7 +106,9 @@ func (s Site) forms(r *http.Request, w incident.Workload, now time.Time) *Forms 
 	if err != nil {
 		return nil
 	}
-	f := &Forms{Workload: w.ID, Who: who, Token: token(r, who), Offers: orders.Offers(w, now)}
+	f := &Forms{Workload: w.ID, Who: who, Token: token(r, who), Offers: orders.Offers(w, now), Last: slices.Clone(w.Shown(now).Orders)}
+	slices.Reverse(f.Last)
+	f.Last = f.Last[:min(len(f.Last), mostLast)]
 	switch verb := evidence.Verb(r.URL.Query().Get("given")); verb { // whatever else a link says is not shown
 	case evidence.VerbApprove, evidence.VerbCancel, evidence.VerbRetry, evidence.VerbPause, evidence.VerbResume:
 		f.Said = string(verb) + ": " + s.Orders.Done
@@ -136,16 +150,29 @@ func (s Site) order(w http.ResponseWriter, r *http.Request) {
 	var refused orders.RefusedError
 	switch {
 	case errors.As(err, &refused):
-		http.Error(w, "not done: "+refused.Error(), http.StatusConflict)
+		s.refuse(w, o, http.StatusConflict, refused.Error())
 	case errors.Is(err, ledger.ErrNotFound):
-		http.Error(w, "there is no workload "+o.Workload, http.StatusNotFound)
+		s.refuse(w, o, http.StatusNotFound, "there is no workload "+o.Workload)
 	case err != nil:
 		s.Log.ErrorContext(r.Context(), "order not given", "workload", o.Workload, "verb", string(o.Verb), "error", err.Error())
-		http.Error(w, "not done: "+err.Error(), http.StatusInternalServerError)
+		s.refuse(w, o, http.StatusInternalServerError, err.Error())
 	default:
 		s.Log.InfoContext(r.Context(), "order given", "workload", o.Workload, "verb", string(o.Verb), "incident", o.Incident, "by", who, "order", o.ID)
 		http.Redirect(w, r, backTo(o), http.StatusSeeOther)
 	}
+}
+
+// refuse says why an order was not taken, and leads back to the page of the workload as it is now.
+func (s Site) refuse(w http.ResponseWriter, o orders.Order, status int, why string) {
+	var out bytes.Buffer
+	q := url.Values{"workload": {o.Workload}}
+	if err := render(&out, "refusal", refusal{Frame{Title: "Not done", At: s.Now()}, why, "/incidents?" + q.Encode()}); err != nil {
+		http.Error(w, "not done: "+why, status)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(out.Bytes()) //nolint:errcheck // the reader has gone
 }
 
 // backTo is the page that shows what has become of an order.
