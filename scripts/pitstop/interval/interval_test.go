@@ -74,3 +74,31 @@ func TestAHistoryOutweighsThePrior(t *testing.T) {
 		}
 	}
 }
+
+// TestTheBeliefHoldsTheTruth draws rates of loss from the prior, and histories from each rate: nine in ten gains lie where the advice
+// says.
+func TestTheBeliefHoldsTheTruth(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 9)) //nolint:gosec // reproducible numbers
+	const n = 2000
+	held := 0
+	for range n {
+		between := time.Duration(float64(interval.Prior) / r.ExpFloat64())
+		trained := time.Duration(r.Int64N(int64(30 * 24 * time.Hour)))
+		losses := 0
+		for at := r.ExpFloat64() * float64(between); at < float64(trained); at += r.ExpFloat64() * float64(between) {
+			losses++
+		}
+		record := interval.Record{Losses: losses, Trained: trained, Back: 10 * time.Minute, Save: time.Minute, Every: 3 * time.Hour}
+		a := record.Weigh(30 * time.Minute)
+		gained := 100 * (interval.Goodput(29*time.Minute, time.Minute, between, record.Back) - interval.Goodput(179*time.Minute, time.Minute, between, record.Back))
+		if a.Least-0.01 <= gained && gained <= a.Most+0.01 {
+			held++
+		}
+		if a.Gain < a.Least || a.Gain > a.Most {
+			t.Fatalf("%+v", a)
+		}
+	}
+	if share := float64(held) / n; share < 0.88 || share > 0.97 {
+		t.Errorf("%.3f of the gains lie in the interval of belief; want about 0.9", share)
+	}
+}

@@ -173,7 +173,11 @@ func (d verbs) checkRecovery(
 		r.Add(Warn, "region", "check cannot read whether the metadata names the training's data ("+events.MetadataDataDir+"), so it compared no data",
 			"ask for roles/tpu.viewer on "+w.Project)
 	}
-	if err := d.saves(ctx, l, r, w); err != nil {
+	price, known := list.Of(s.Accelerator, s.Capacity == events.Spot)
+	if !known {
+		price = p.ChipHourPrice
+	}
+	if err := d.saves(ctx, l, r, w, price); err != nil {
 		return nil, err
 	}
 	if err := d.maintenance(ctx, l, r, w, p, shown[w.ID], unread); err != nil {
@@ -446,7 +450,7 @@ func (d verbs) maintenance(
 }
 
 // saves tests the checkpoint that training would resume from, how often it saves, and whether a crew admits and saves.
-func (d verbs) saves(ctx context.Context, l *ledger.Ledger, r *Rehearsal, w deployment.Workload) error {
+func (d verbs) saves(ctx context.Context, l *ledger.Ledger, r *Rehearsal, w deployment.Workload, price float64) error {
 	if isLegacy(w) {
 		r.Add(Warn, "checkpoint", "a legacy node names no directory and takes no request to save; only its health shows that it is back",
 			"save about every hour, on the machine where training runs")
@@ -466,7 +470,7 @@ func (d verbs) saves(ctx context.Context, l *ledger.Ledger, r *Rehearsal, w depl
 			r.Add(Warn, "checkpoint", "the checkpoint directory is not known, so Pitstop cannot verify a checkpoint or write a lease",
 				"set the metadata key "+events.MetadataCheckpointDir+" on the TPU")
 		}
-		return d.interval(ctx, l, r, w, unsaved(w))
+		return d.interval(ctx, l, r, w, unsaved(w), price)
 	}
 	d.lease(ctx, r, w)
 	looking, end := google.OptionalQuestion(ctx)
@@ -489,11 +493,11 @@ func (d verbs) saves(ctx context.Context, l *ledger.Ledger, r *Rehearsal, w depl
 	default:
 		r.Add(Good, "checkpoint", "the last complete one is step "+events.Number(found.Step)+", "+events.Span(age)+" old, at "+found.URI, "")
 	}
-	return d.interval(ctx, l, r, w, since)
+	return d.interval(ctx, l, r, w, since, price)
 }
 
-// interval tests how often training saves. Since is how long it runs without a new checkpoint.
-func (d verbs) interval(ctx context.Context, l *ledger.Ledger, r *Rehearsal, w deployment.Workload, since time.Duration) error {
+// interval tests how often training saves. Since is how long it runs without a new checkpoint, and price that of a chip-hour.
+func (d verbs) interval(ctx context.Context, l *ledger.Ledger, r *Rehearsal, w deployment.Workload, since time.Duration, price float64) error {
 	every, atLeast := everySaved(w, since)
 	if every == 0 || w.Training.Finished {
 		return nil
@@ -502,7 +506,7 @@ func (d verbs) interval(ctx context.Context, l *ledger.Ledger, r *Rehearsal, w d
 	if err != nil {
 		return err
 	}
-	s := savingOf(w, every, atLeast, h)
+	s := savingOf(w, every, atLeast, h, price)
 	if !s.seldom() && !s.advises() {
 		r.Add(Good, "interval", s.state(), "")
 		return nil

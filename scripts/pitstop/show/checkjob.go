@@ -82,7 +82,7 @@ func (d verbs) checkJob(ctx context.Context, l *ledger.Ledger, w deployment.Work
 		r.Add(Warn, "directory", "the annotation "+events.MetadataCheckpointDir+" is missing, so Pitstop cannot see what is saved",
 			fmt.Sprintf("kubectl annotate %s %s --namespace %s %s=gs://BUCKET/PATH", what, name, namespace, events.MetadataCheckpointDir))
 	}
-	return r, d.saves(ctx, l, r, w)
+	return r, d.saves(ctx, l, r, w, p.ChipHourPrice)
 }
 
 // maintained says when announced maintenance of its machines begins. Away is why it would not come back from one that begins early.

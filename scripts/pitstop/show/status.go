@@ -32,7 +32,7 @@ type standing struct {
 	Policy effective `json:"policy"`
 	// Job is how it stands in the terms of Google's training service.
 	Job events.JobTerms `json:"job"`
-	// Saving is how often it saves, if that is less often than about hourly.
+	// Saving is how often it saves, if another time between two saves likely gains more than two points of goodput.
 	Saving *saving `json:"saving,omitzero"`
 	// Shown is what the API shows of the slices now, NotShown why it could not be read.
 	Shown    []deployment.SliceShown `json:"shown,omitempty"`
@@ -207,7 +207,7 @@ func (d verbs) status(ctx context.Context, l *ledger.Ledger, past *historian, na
 			continue
 		}
 		st := d.stands(w.Document.Limited(policies.For(ctx, w.Label)), w)
-		if st.Saving, err = past.seldomSaved(ctx, w, d.Now()); err != nil {
+		if st.Saving, err = past.wastes(ctx, w, st.holds.ChipHourPrice, d.Now()); err != nil {
 			return err
 		}
 		st.Shown, st.NotShown = shown[w.ID], unread
