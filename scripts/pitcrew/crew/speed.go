@@ -4,6 +4,7 @@ package crew
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,14 +20,88 @@ type speed struct {
 	attempt      int
 	first, last  int64
 	since, until time.Time
+	// restore is how many seconds the training loaded its checkpoint, as its progress file tells; 0 is not told.
+	restore float64
 	// said is what the output said in the mean; 0 is nothing.
 	said float64
+	// inSteps and inSaves are the time inside steps, and that in which saves blocked the training, since the first step. What is in
+	// neither is a time without a step, as of an evaluation. The newest gaps between two looks at the step, and how long one step took
+	// in each, tell them apart.
+	inSteps, inSaves time.Duration
+	gaps             []gap
+}
+
+// gap is the time between two steps that were seen. Counted is what of it counts as steps.
+type gap struct {
+	from, to      int64
+	took, counted time.Duration
+	saved         bool
+}
+
+const (
+	// mostGaps is how many gaps are remembered: a checkpoint is found some time after its step.
+	mostGaps = 64
+	// pause is how much longer than usual a gap is in which the training stood still for something else than a step, and at least a minute.
+	pause = 10
+)
+
+// pace is how long a step usually takes: the median, because a few gaps hold more than steps.
+func (s *speed) pace() time.Duration {
+	var all []time.Duration
+	for _, g := range s.gaps {
+		all = append(all, g.took/time.Duration(g.to-g.from))
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// passed takes the time in which steps were done.
+func (s *speed) passed(g gap) {
+	usual := s.pace() * time.Duration(g.to-g.from)
+	if g.counted = g.took; usual > 0 && g.took > max(pause*usual, time.Minute) {
+		g.counted = usual
+	}
+	s.inSteps += g.counted
+	if s.gaps = append(s.gaps, g); len(s.gaps) > mostGaps {
+		s.gaps = slices.Delete(s.gaps, 0, 1)
+	}
+}
+
+// saved takes the step of a checkpoint that was found. Its save blocked the training for as long as the gap around that step is longer
+// than its steps. Some trainings tell a step before its save, and others after it.
+func (s *speed) saved(step int64) {
+	var longest *gap
+	var blocked time.Duration
+	pace := s.pace()
+	for i := range s.gaps {
+		g := &s.gaps[i]
+		if g.from > step || g.to < step {
+			continue
+		}
+		if g.saved && g.to > step {
+			return // the checkpoint was found before
+		}
+		if more := g.took - pace*time.Duration(g.to-g.from); !g.saved && more > blocked {
+			longest, blocked = g, more
+		}
+	}
+	if longest != nil {
+		s.inSteps -= longest.counted - (longest.took - blocked)
+		s.inSaves += blocked
+		longest.saved = true
+	}
 }
 
 // step takes a step that was done.
 func (s *speed) step(n int64, at time.Time) {
 	if s.first < 0 || n < s.last { // it went back to an older checkpoint
 		s.first, s.since = n, at
+		s.inSteps, s.inSaves, s.gaps = 0, 0, nil
+	} else if n > s.last {
+		s.passed(gap{from: s.last, to: n, took: max(0, at.Sub(s.until))})
 	}
 	s.last, s.until = n, at
 }

@@ -46,3 +46,61 @@ func TestSpeedBeginsAfterTheFirstStep(t *testing.T) {
 		t.Errorf("without a batch: %v", got)
 	}
 }
+
+// TestSavesAreToldApartFromSteps: steps of about 10 s, seen every 5 s; each 20th is saved for 30 s, and found a minute later. Once there
+// is a pause of 5 minutes.
+func TestSavesAreToldApartFromSteps(t *testing.T) {
+	for name, before := range map[string]bool{"the step is told before its save": true, "the step is told after its save": false} {
+		s := speed{first: -1}
+		at, looked := time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC), time.Time{}
+		var steps, saves time.Duration
+		found := map[int64]time.Time{}
+		for n := int64(1); n <= 215; n++ {
+			took := 10*time.Second + time.Duration(n%3-1)*200*time.Millisecond
+			at = at.Add(took)
+			blocks := time.Duration(0)
+			if n%20 == 0 {
+				blocks = 30 * time.Second
+				found[n] = at.Add(90 * time.Second)
+			}
+			if !before {
+				at = at.Add(blocks)
+			}
+			if n == 131 {
+				at = at.Add(5 * time.Minute)
+			}
+			if at.Sub(looked) >= 5*time.Second {
+				looked = at
+				s.step(n, at)
+			}
+			if before {
+				at = at.Add(blocks)
+			}
+			if n > 1 {
+				steps += took
+				saves += blocks
+			}
+			for step, when := range found {
+				if at.After(when) {
+					s.saved(step)
+					s.saved(step) // another look finds the same
+					delete(found, step)
+				}
+			}
+		}
+		if off := (s.inSteps - steps).Abs(); off > 5*time.Second {
+			t.Errorf("%s: %v in steps, want %v", name, s.inSteps, steps)
+		}
+		if off := (s.inSaves - saves).Abs(); off > 5*time.Second {
+			t.Errorf("%s: %v in saves, want %v", name, s.inSaves, saves)
+		}
+	}
+}
+
+func TestAProgressFileMayTellTheRestore(t *testing.T) {
+	for text, want := range map[string]float64{"3": 0, `{"step": 3}`: 0, "{\"step\":2}\n{\"step\":3,\"restore_seconds\":41.5}\n": 41.5, `{"step":3,"restore_seconds":-1}`: 0} {
+		if n, restore := parsed(text); n != 3 || restore != want {
+			t.Errorf("%s: step %d after a restore of %v s, want %v", text, n, restore, want)
+		}
+	}
+}

@@ -33,12 +33,18 @@ func (c *crew) report(now time.Time, r events.CrewReport) {
 	}
 	if s := c.speed; s.first >= 0 && s.attempt == r.Attempt && r.Step == c.step.n {
 		r.StepAt, r.FirstStep, r.FirstStepAt = c.step.at, s.first, s.since.UTC()
+		if c.Read || c.ProgressFile != "" { // a step that only a checkpoint shows has its save in it
+			r.StepsSeconds, r.SavesSeconds, r.RestoreSeconds = tenths(s.inSteps), tenths(s.inSaves), s.restore
+		}
 	}
 	if r.CheckpointURI == "" {
 		r.CheckpointStep, r.CheckpointURI = c.found.Step, c.found.URI
 	}
 	c.fault("reports", c.spool.Add(now, r))
 }
+
+// tenths are seconds to the tenth.
+func tenths(d time.Duration) float64 { return d.Round(time.Second / 10).Seconds() }
 
 // happened tells of what the leader has seen.
 func (c *crew) happened(now time.Time, e agree.Event) {
@@ -107,7 +113,8 @@ func (c *crew) answer(now time.Time, answers []save.Answer) {
 func (c *crew) tell(now time.Time) {
 	if c.leader != nil && c.child != nil && c.step.n >= 0 {
 		c.leader.Progress(c.step.n, c.saved())
-		if c.every("report", c.Times.Report, now) && c.step.n > c.step.reported {
+		first := c.step.reported < 0 // of an attempt: it is told at once
+		if (c.every("report", c.Times.Report, now) || first) && c.step.n > c.step.reported {
 			c.step.reported = c.step.n
 			rate := c.examplesPerSecond()
 			r := events.CrewReport{Report: events.ReportProgress, Workers: c.leader.Heard(now), ExamplesPerSecond: rate}
@@ -226,6 +233,9 @@ func (c *crew) stepOf(t *child.Child, p progressed) {
 	if n < 0 && c.found.URI != "" && c.found.At.After(t.Began) {
 		n, at = c.found.Step, c.found.At
 	}
+	if p.restore > 0 {
+		c.speed.restore = p.restore
+	}
 	if n >= 0 && n != c.step.n {
 		c.step.n, c.step.at = n, at.UTC()
 		c.speed.step(n, at)
@@ -246,11 +256,12 @@ func (c *crew) resumes(n int64) {
 	c.report(now, events.CrewReport{Report: events.ReportProgress, Step: n, Workers: c.leader.Heard(now), Reason: c.forgets})
 }
 
-// progressed is what a progress file says; less than 0 is nothing.
+// progressed is what a progress file says; less than 0 is nothing. Restore is how many seconds the training loaded its checkpoint.
 type progressed struct {
-	n   int64
-	at  time.Time
-	err error
+	n       int64
+	restore float64
+	at      time.Time
+	err     error
 }
 
 // patience is how long a progress file may take to be read: it may be no file, or lie on a storage that does not answer.
@@ -272,8 +283,9 @@ func (c *crew) progressOf(ctx context.Context, t *child.Child) progressed {
 	}
 	path, began := c.ProgressFile, t.Began // whoever waits on touches nothing of the crew's
 	go func() {
-		n, at := progress(path, began)
-		said <- progressed{n: n, at: at}
+		text, at := progressText(path, began)
+		n, restore := parsed(text)
+		said <- progressed{n: n, restore: restore, at: at}
 		<-c.reader
 	}()
 	select {
@@ -284,41 +296,54 @@ func (c *crew) progressOf(ctx context.Context, t *child.Child) progressed {
 	}
 }
 
-// progress reads a step from a file: a number, or a JSON object with "step", as the file itself or as its last line. A
-// file that is older than the attempt says nothing about it.
+// progress reads a step from a file; less than 0 is none.
 func progress(path string, since time.Time) (n int64, at time.Time) {
+	text, at := progressText(path, since)
+	return ParseProgress(text), at
+}
+
+// progressText is the end of a progress file: a number, or a JSON object with "step", as the file itself or as its last line. A
+// file that is older than the attempt says nothing about it.
+func progressText(path string, since time.Time) (text string, at time.Time) {
 	info, err := os.Stat(path)
 	if err != nil || info.ModTime().Before(since.Add(-time.Second)) {
-		return -1, at
+		return "", at
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return -1, at
+		return "", at
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	const most = 4 << 10
 	buf := make([]byte, most)
 	k, err := f.ReadAt(buf, max(0, info.Size()-most))
 	if k == 0 && err != nil {
-		return -1, at
+		return "", at
 	}
-	return ParseProgress(string(buf[:k])), info.ModTime()
+	return string(buf[:k]), info.ModTime()
 }
 
 // ParseProgress reads the step from the end of a progress file; less than 0 is none.
 func ParseProgress(text string) int64 {
+	n, _ := parsed(text)
+	return n
+}
+
+// parsed is the step at the end of a progress file, and the seconds of the restore; 0 is not told.
+func parsed(text string) (n int64, restore float64) {
 	lines := strings.Split(strings.TrimRight(text, " \t\r\n"), "\n")
 	last := strings.TrimSpace(lines[len(lines)-1])
 	if n, err := strconv.ParseInt(last, 10, 64); err == nil && n >= 0 {
-		return n
+		return n, 0
 	}
 	var object struct {
-		Step *float64 `json:"step"`
+		Step    *float64 `json:"step"`
+		Restore float64  `json:"restore_seconds"`
 	}
 	for _, s := range []string{last, text} {
 		if json.Unmarshal([]byte(s), &object) == nil && object.Step != nil && *object.Step >= 0 && *object.Step < 1<<53 {
-			return int64(*object.Step)
+			return int64(*object.Step), max(0, object.Restore)
 		}
 	}
-	return -1
+	return -1, 0
 }

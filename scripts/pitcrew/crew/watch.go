@@ -190,6 +190,9 @@ func (c *crew) verify(then func()) {
 			switch {
 			case err == nil:
 				c.keepRhythm(found)
+				if found.URI != c.found.URI {
+					c.speed.saved(found.Step)
+				}
 				c.found, c.looked.instead = found, ""
 				if c.leader != nil {
 					c.leader.Progress(c.step.n, found.Step)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -652,5 +653,55 @@ func TestGoodputNamesIncidents(t *testing.T) {
 	}
 	if out, err = b.Call("goodput"); err != nil || !strings.Contains(out, "- the IDs of incidents: ") || !strings.Contains(out, "nobody may read it") {
 		t.Errorf("%v: without a ledger it says\n%s", err, out)
+	}
+}
+
+// losing is a record of n preemptions of a Spot slice, about six hours apart. It makes two steps a minute and saves after 240 of them, for
+// a minute. Its script asks for a new slice a quarter of an hour after each loss.
+func losing(n int) []string {
+	spot := func(entry string) string {
+		return strings.Replace(entry, `"acceleratorType":"v5litepod-16"`, `"acceleratorType":"v5litepod-16","schedulingConfig":{"spot":true}`, 1)
+	}
+	all := []string{spot(called(0, "CreateNode", "llama", watchdog, "first")), spot(called(4, "CreateNode", "llama", watchdog, "last"))}
+	saved := 0
+	for i := range n {
+		begins := float64(400 * i)
+		all = append(all, told(begins+10, "started", i+1, saved, 0, 0))
+		first, step, at, told5, saves := saved+1, saved, begins+12, 0.0, 0
+		for at < begins+370+float64(i%7) {
+			step++
+			if at += 0.5; step == first || at >= told5+5 {
+				line := told(at, "progress", i+1, step, first, begins+12.5)
+				more := fmt.Sprintf(`"schema":1,"steps_seconds":%d,"saves_seconds":%d,"checkpoint_step":%d,"checkpoint_uri":"gs://c/%[3]d"`, 30*(step-first), 60*saves, saved)
+				all = append(all, strings.Replace(line, `"schema":1`, more, 1))
+				told5 = at
+			}
+			if step%240 == 0 {
+				saved, saves, at = step, saves+1, at+1
+			}
+		}
+		all = append(all,
+			happened(begins+380, `"methodName":"tpu.nodes.terminate","resourceName":"projects/mine/locations/us-west4-a/nodes/llama"`, "system_event", ""),
+			spot(called(begins+395, "CreateNode", "llama", watchdog, "first")), spot(called(begins+400, "CreateNode", "llama", watchdog, "last")))
+	}
+	return all
+}
+
+// TestGoodputNamesWhatToChange: it saves seldom, is on Spot, and comes back late.
+func TestGoodputNamesWhatToChange(t *testing.T) {
+	t.Setenv("COLUMNS", "300")
+	prices := entriestest.Write(t, "prices.yaml", "v5litepod: {spot: 0.5, other: 1.0}\n")
+	out, errOut, code := call(t, strings.Join(losing(30), "\n"), "goodput", "--prices", prices, "-")
+	if code != cli.ExitDone || errOut != "" {
+		t.Fatalf("exit code %d, stderr %q", code, errOut)
+	}
+	for _, want := range []string{
+		`save every 5\d steps \(2\d m .* s\) instead of 240 \(2 h 0 m\) +\d+\.\d to \d+\.\d +llama +-\n`,
+		`notice a loss and ask for new machines within 1 m 0 s +at most 3\.\d +- +-\n`,
+		`run on demand in the place of Spot +at most \d+\.\d +- +16\d\d\.\d\d\n`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("%s is not said in\n%s", want, out)
+		}
 	}
 }

@@ -110,10 +110,18 @@ func (a *Account) refused(machines []*machine, class reason.FailureClass) {
 			}
 			continue
 		}
+		a.asked(m)
 		g.refused(class)
 		g.ordered, g.by, g.byWhom = time.Time{}, "", ""
 		m.stand.use = Capacity
 		a.turn(m, a.now, stand{Capacity, g.loss.Cause})
+	}
+}
+
+// asked notes that somebody asks for a lost slice. The first to do so ends the time in which nobody did.
+func (a *Account) asked(m *machine) {
+	if g := m.gap; g.ordered.IsZero() && g.loss.FailedCreates == 0 && m.in != nil {
+		m.in.Unasked += a.now.Sub(g.from)
 	}
 }
 
@@ -177,6 +185,7 @@ func (a *Account) ordered(m *machine, principal string, by By) {
 		next.use = Capacity // no entry says when there is some
 	}
 	if g := m.gap; g != nil {
+		a.asked(m)
 		g.ordered, g.by, g.byWhom = a.now, by, principal
 		next.cause = g.loss.Cause
 	}

@@ -82,6 +82,23 @@ type Workload struct {
 	// Steps and Pace are the last step, and how long one takes.
 	Steps int64
 	Pace  time.Duration
+	// Stepped counts the steps that were done, some of them again. SaveSteps are those from one save to the next, as far as lines of five
+	// minutes tell; 0 is not known.
+	Stepped, SaveSteps int64
+	// Stops counts its interruptions that are over, and Unsaved those in which it lost steps. Away is how long it stood still in them.
+	// Unasked is how long it was lost until somebody first asked for new machines.
+	Stops, Unsaved int
+	Away, Unasked  time.Duration
+}
+
+// Time is how much of its time a use has, or all uses.
+func (w Workload) Time(uses ...Use) (sum time.Duration) {
+	for k, n := range w.Spent {
+		if len(uses) == 0 || slices.Contains(uses, k.Use) {
+			sum += n.Time
+		}
+	}
+	return sum
 }
 
 // Interruption is a stretch in which a workload made no step that stayed.
@@ -286,6 +303,8 @@ func (a *Account) mended(w *workload, at time.Time) {
 	}
 	w.broken = nil
 	b.To, b.Away = at, max(0, at.Sub(b.From))
+	w.Stops++
+	w.Away += b.Away
 	a.remember(*b)
 }
 

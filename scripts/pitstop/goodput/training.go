@@ -51,6 +51,8 @@ type training struct {
 	// step was done at the time at; first is the first step that the crew saw of this attempt.
 	step, first int64
 	at, firstAt time.Time
+	// saved is the step of the last checkpoint that was told.
+	saved int64
 	// steps and saves are the seconds that the crew has counted in this attempt, up to step.
 	steps, saves float64
 	restore      float64
@@ -193,7 +195,9 @@ func (a *Account) resumes(w *workload, r *events.CrewReport, first int64, firstA
 	}
 	lost := a.goesBack(w, resume)
 	if w.broken != nil {
-		w.broken.Again += lost
+		if w.broken.Again += lost; lost > 0 {
+			w.Unsaved++
+		}
 		a.mended(w, begins)
 	}
 	t.phase, t.first, t.firstAt, t.pace = running, first, firstAt, pace
@@ -259,7 +263,15 @@ func (a *Account) stepped(w *workload, r *events.CrewReport, at time.Time) {
 	}
 	kind, spent := a.spend(w, w.since.Add(inSteps), Productive, "")
 	a.spend(w, w.since.Add(inSaves), Saving, "")
+	if rest := at.Sub(w.since); rest < stalled {
+		a.spend(w, at, Unknown, "") // as in an evaluation
+	}
 	a.spend(w, at, Hang, w.cause)
+	if d := r.CheckpointStep - t.saved; t.saved > 0 && d > 0 && (w.SaveSteps == 0 || d < w.SaveSteps) {
+		w.SaveSteps = d
+	}
+	t.saved = r.CheckpointStep
+	w.Stepped += n
 	t.pace = inSteps / time.Duration(n)
 	t.step, t.at = r.Step, at
 	t.done = append(t.done, stretch{r.Step, n, kind, spent})

@@ -129,8 +129,12 @@ func TestAScheduleAgainstRealLosses(t *testing.T) {
 		}
 		played++
 		between := interval.BetweenLosses
-		advised := s.play(func(losses int, trained, _ time.Duration) time.Duration { return interval.Best(saveTakes, between(losses, trained)) })
-		stretched := s.play(func(losses int, trained, age time.Duration) time.Duration { return interval.Next(age, saveTakes, between(losses, trained)) })
+		advised := s.play(func(losses int, trained, _ time.Duration) time.Duration {
+			return interval.Best(saveTakes, between(losses, trained))
+		})
+		stretched := s.play(func(losses int, trained, age time.Duration) time.Duration {
+			return interval.Next(age, saveTakes, between(losses, trained))
+		})
 		gain := 100 * (stretched - advised)
 		t.Logf("%-50s %5d losses, bursty %v: %+.2f points", name, s.losses(), interval.Bursty(s.ups), gain)
 		sum, least = sum+gain, min(least, gain)

@@ -118,6 +118,7 @@ type sheet struct {
 	ByGeneration   []sum          `json:"lost_by_generation"`
 	Workloads      []workloadSum  `json:"workloads"`
 	Interruptions  []interruption `json:"interruptions"`
+	Changes        []change       `json:"changes"`
 	Unsure         []string       `json:"unsure"`
 }
 
@@ -164,6 +165,7 @@ func (p *goodputPrinter) end(ctx context.Context, r goodput.Report, faults int) 
 	p.table("lost time by generation", "generation", s.ByGeneration, 0)
 	p.workloads(s.Workloads)
 	p.interruptions(s.Interruptions)
+	p.changes(s.Changes)
 	printUnsure(p.Printer, s.Unsure)
 	return nil
 }
@@ -173,7 +175,7 @@ const mostRows = 20
 
 // sheetOf adds an account up.
 func (p *goodputPrinter) sheetOf(r goodput.Report, faults int) sheet {
-	s := sheet{From: r.From, To: r.To, Entries: r.Entries, Faults: faults, Workloads: []workloadSum{}, Interruptions: []interruption{}, Unsure: []string{}}
+	s := sheet{From: r.From, To: r.To, Entries: r.Entries, Faults: faults, Workloads: []workloadSum{}, Interruptions: []interruption{}, Changes: p.changesOf(r), Unsure: []string{}}
 	s.Uses = p.sums(r.Workloads, func(k goodput.Kind) (string, bool) { return string(k.Use), true })
 	order := func(x sum) int { return slices.Index(goodput.Uses, goodput.Use(x.Of)) }
 	slices.SortFunc(s.Uses, func(x, y sum) int { return cmp.Compare(order(x), order(y)) })

@@ -1,0 +1,147 @@
+package logs
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitstop/goodput"
+	"pitstop.internal/scripts/pitstop/interval"
+)
+
+// change is something that a person may change, and what that gains. Pitstop changes none of it by itself.
+type change struct {
+	Workload string `json:"workload,omitzero"`
+	Change   string `json:"change"`
+	// PointsAtLeast and PointsAtMost of goodput are what it gains.
+	PointsAtLeast float64 `json:"points_at_least"`
+	PointsAtMost  float64 `json:"points_at_most"`
+	// DollarsMore is what it costs in the time of the record, where the prices tell.
+	DollarsMore float64 `json:"dollars_more,omitzero"`
+}
+
+const (
+	// worthIt is the gain in points that a change has to reach to be told: surely, where it is a time between saves.
+	worthIt = 0.3
+	// prompt is how long after a loss new machines are asked for at the earliest.
+	prompt = time.Minute
+	// fewestWaits is from how many waits on the mean wait of a zone is believed.
+	fewestWaits = 3
+)
+
+// changesOf are the changes that gain something, by the record.
+func (p *goodputPrinter) changesOf(r goodput.Report) []change {
+	out := []change{}
+	var wanted, unasked, announced, spot time.Duration
+	more := 0.0
+	for _, w := range r.Workloads {
+		wanted += w.Time() - w.Time(goodput.Stopped)
+		unasked += max(0, w.Unasked-time.Duration(w.Stops)*prompt)
+		if c, ok := intervalOf(w); ok {
+			out = append(out, c)
+		}
+		for k, n := range w.Spent {
+			if k.Use == goodput.Again && k.Cause == events.CauseMaintenance {
+				announced += n.Time
+			}
+			if !k.Spot {
+				continue
+			}
+			if isLost(k.Use) && (k.Cause == events.CausePreemption || k.Cause == events.CauseTerminated) {
+				spot += n.Time
+			}
+			if other, known := p.prices.Of(k.Accelerator, false); known && k.Use != goodput.Stopped {
+				dollars, _ := p.prices.Of(k.Accelerator, true)
+				more += (other - dollars) * n.Chips.Hours()
+			}
+		}
+	}
+	say := func(gains time.Duration, text string, dollars float64) {
+		if points := hundredths(100 * gains.Seconds() / wanted.Seconds()); points >= worthIt {
+			out = append(out, change{Change: text, PointsAtMost: points, DollarsMore: hundredths(dollars)})
+		}
+	}
+	if wanted > 0 {
+		say(unasked, "notice a loss and ask for new machines within "+events.Span(prompt), 0)
+		if wait, zone := zoneOf(r); zone != "" {
+			say(wait, "wait for capacity in "+zone+" alone", 0)
+		}
+		say(spot, "run on demand in the place of Spot", more)
+		say(announced, "save when maintenance is announced: a crew and request_checkpoint, or autocheckpoint", 0)
+	}
+	return out
+}
+
+// intervalOf is the time between two saves that loses least for a workload, if it surely gains something.
+func intervalOf(w goodput.Workload) (c change, ok bool) {
+	saving := w.Time(goodput.Saving)
+	if w.Unsplit || saving == 0 || w.SaveSteps == 0 || w.Stepped == 0 || w.Pace == 0 {
+		return c, false // its saves are not told
+	}
+	save := time.Duration(float64(saving) * float64(w.SaveSteps) / float64(w.Stepped))
+	r := interval.Record{
+		Losses: w.Unsaved, Trained: w.Time(goodput.Productive, goodput.Saving, goodput.Again), Back: w.Away / time.Duration(max(1, w.Stops)),
+		Save: save, Every: time.Duration(w.SaveSteps)*w.Pace + save,
+	}
+	steps := max(1, int64(math.Round(float64(interval.Best(save, interval.BetweenLosses(r.Losses, r.Trained)))/float64(w.Pace))))
+	a := r.Weigh(time.Duration(steps)*w.Pace + save)
+	return change{
+		Workload: w.Name, PointsAtLeast: hundredths(a.Least), PointsAtMost: hundredths(a.Most),
+		Change: fmt.Sprintf("save every %s steps (%s) instead of %s (%s)", events.Number(steps), events.Span(a.Every.Round(time.Second)),
+			events.Number(w.SaveSteps), events.Span(r.Every.Round(time.Second))),
+	}, a.Least > worthIt
+}
+
+// zoneOf is the zone in which a slice waits least for capacity, and how much the waits in the others were longer.
+func zoneOf(r goodput.Report) (longer time.Duration, zone string) {
+	waits := map[string]time.Duration{}
+	stops := map[string]int{}
+	for _, w := range r.Workloads {
+		for k, n := range w.Spent {
+			if k.Use == goodput.Capacity {
+				waits[k.Zone] += n.Time
+			}
+		}
+	}
+	for _, g := range r.Groups {
+		stops[g.Zone] += g.Losses
+	}
+	var zones []string
+	for z, n := range stops {
+		if n >= fewestWaits {
+			zones = append(zones, z)
+		}
+	}
+	if len(zones) < 2 {
+		return 0, ""
+	}
+	mean := func(z string) time.Duration { return waits[z] / time.Duration(stops[z]) }
+	best := slices.MinFunc(zones, func(x, y string) int { return cmp.Or(cmp.Compare(mean(x), mean(y)), cmp.Compare(x, y)) })
+	for _, z := range zones {
+		longer += waits[z] - time.Duration(stops[z])*mean(best)
+	}
+	return longer, best
+}
+
+// changes tells what may be changed.
+func (p *goodputPrinter) changes(all []change) {
+	if len(all) == 0 {
+		return
+	}
+	rows := [][]string{{"change", "points of goodput", "workload", "dollars more"}}
+	for _, c := range all {
+		gain := fmt.Sprintf("at most %.1f", c.PointsAtMost)
+		if c.PointsAtLeast > 0 {
+			gain = fmt.Sprintf("%.1f to %.1f", c.PointsAtLeast, c.PointsAtMost)
+		}
+		dollars := "-"
+		if c.DollarsMore > 0 {
+			dollars = fmt.Sprintf("%.2f", c.DollarsMore)
+		}
+		rows = append(rows, []string{c.Change, gain, cmp.Or(c.Workload, "-"), dollars})
+	}
+	p.Table("what you may change, and what it would have gained", mostRows, 2, rows)
+}
