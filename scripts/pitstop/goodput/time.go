@@ -187,7 +187,7 @@ func (a *Account) turn(m *machine, at time.Time, next stand) {
 	before := w.held().stand.use
 	a.spendUntil(w, at)
 	m.stand = next
-	if next.use == trains || next.use == Boarding {
+	if next.use == trains || next.use == Boarding && before != trains {
 		return
 	}
 	if before == trains || m.gap != nil && (before == Boarding || before == Unknown) {
@@ -310,7 +310,9 @@ func (a *Account) mended(w *workload, at time.Time) {
 
 // remember keeps an interruption if it is among the dearest.
 func (a *Account) remember(b Interruption) {
-	i, _ := slices.BinarySearchFunc(a.dear, b, func(x, y Interruption) int { return cmp.Compare(y.Lost(), x.Lost()) })
+	i, _ := slices.BinarySearchFunc(a.dear, b, func(x, y Interruption) int {
+		return cmp.Or(cmp.Compare(y.Lost(), x.Lost()), x.From.Compare(y.From), strings.Compare(x.Project, y.Project), strings.Compare(x.Workload, y.Workload))
+	})
 	a.dear = slices.Insert(a.dear, i, b)
 	a.dear = a.dear[:min(len(a.dear), dearest)]
 }

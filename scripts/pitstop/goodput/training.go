@@ -161,10 +161,10 @@ func (a *Account) follows(w *workload, m *machine, r *events.CrewReport, firstAt
 		a.starts(w, m, r.Attempt, begun)
 	}
 	if m.name != t.node {
-		if r.Step >= t.step || t.phase == starting {
+		if t.phase == running && r.Step >= t.step {
 			return false
 		}
-		t.node = m.name // it is slower
+		t.node = m.name // it is slower, or the first to tell a step
 	}
 	return true
 }
@@ -244,7 +244,7 @@ func (a *Account) goesBack(w *workload, resume int64) (lost time.Duration) {
 // stepped puts the time since the last step that was told into the account.
 func (a *Account) stepped(w *workload, r *events.CrewReport, at time.Time) {
 	t := &w.training
-	n, whole := r.Step-t.step, at.Sub(t.at)
+	n, whole := r.Step-t.step, max(0, at.Sub(w.since))
 	inSteps, inSaves := whole, time.Duration(0)
 	switch {
 	case r.StepsSeconds > 0 || r.SavesSeconds > 0:

@@ -143,3 +143,62 @@ func TestAJobUnderInjectedFaults(t *testing.T) {
 		t.Errorf("%.2f percent are productive; want 43.5", got[goodput.Productive])
 	}
 }
+
+// TestTheSlowestSliceHoldsUpAll: of two slices of a queued resource one is lost. The workload waits with it, and the lines of the slice
+// with the fewest steps count. A line of the attempt before comes late.
+func TestTheSlowestSliceHoldsUpAll(t *testing.T) {
+	a := goodput.New(goodput.Who{}, 20*time.Minute, nil)
+	id := 0
+	add := func(minute float64, e events.Entry) {
+		id++
+		e.ID, e.Time, e.Rank = strconv.Itoa(id), start.Add(time.Duration(minute*float64(time.Minute))), events.RankAudit
+		if e.Subject == (events.Subject{}) {
+			e.Subject = events.Subject{Project: project, Zone: zone, QueuedResource: "q"}
+		}
+		a.Add(e)
+	}
+	crew := func(minute float64, node string, report events.Report, attempt int, step, first int64, firstAt float64) {
+		r := &events.CrewReport{Report: report, Node: node, Zone: zone, Hostname: "t1v-" + node + "-w-0", Attempt: attempt, Step: step}
+		if first > 0 {
+			r.StepAt, r.FirstStep, r.FirstStepAt = start.Add(time.Duration(minute*float64(time.Minute))), first, start.Add(time.Duration(firstAt*float64(time.Minute)))
+		}
+		add(minute, events.Entry{Kind: events.KindCrew, Crew: r, Subject: events.Subject{Project: project, Zone: zone, Node: node}})
+	}
+	order := events.Order{Accelerator: "v5litepod-16", Nodes: []string{"n-0", "n-1"}}
+	add(0, events.Entry{Kind: events.KindCall, Call: events.Call{Method: "CreateQueuedResource", Principal: ann, Order: order}})
+	crew(10, "n-0", events.ReportStarted, 1, 0, 0, 0)
+	crew(10, "n-1", events.ReportStarted, 1, 0, 0, 0)
+	for m := 15.0; m <= 70; m += 5 { // a step each minute since minute 14; the other slice is a step behind
+		crew(m, "n-0", events.ReportProgress, 1, int64(m-14), 1, 15)
+		crew(m, "n-1", events.ReportProgress, 1, int64(m-14), 1, 15)
+	}
+	add(70, events.Entry{Kind: events.KindLoss, Cause: events.CausePreemption, Subject: events.Subject{Project: project, Zone: zone, Node: "n-1"}})
+	crew(70.1, "n-0", events.ReportExited, 1, 56, 1, 15)
+	add(71, events.Entry{Kind: events.KindCall, Call: events.Call{Method: "ResetQueuedResource", Principal: us}})
+	crew(90, "n-1", events.ReportStarted, 2, 40, 0, 0)
+	crew(90, "n-0", events.ReportStarted, 2, 40, 0, 0)
+	crew(95, "n-0", events.ReportProgress, 2, 41, 41, 95)
+	crew(96, "n-0", events.ReportProgress, 1, 57, 1, 15) // of the attempt that is not admitted any more
+	crew(114, "n-0", events.ReportProgress, 2, 60, 41, 95)
+	r := a.Report()
+	if len(r.Workloads) != 1 || r.Workloads[0].Name != "q" {
+		t.Fatalf("workloads %+v", r.Workloads)
+	}
+	minutes := map[goodput.Use]float64{}
+	for k, n := range r.Workloads[0].Spent {
+		minutes[k.Use] += n.Time.Minutes()
+		if n.Chips != 32*n.Time {
+			t.Errorf("%+v: %v of all chips in %v", k, n.Chips, n.Time)
+		}
+	}
+	for u, want := range map[goodput.Use]float64{
+		goodput.Productive: 60, goodput.Again: 16, goodput.Starting: 8, goodput.Capacity: 30,
+	} {
+		if math.Abs(minutes[u]-want) > 0.01 {
+			t.Errorf("%s: %.2f minutes, want %g", u, minutes[u], want)
+		}
+	}
+	if len(r.Dearest) != 1 || r.Dearest[0].Chips != 32 || r.Dearest[0].Away != 24*time.Minute || r.Dearest[0].Again != 16*time.Minute {
+		t.Errorf("interruptions %+v", r.Dearest)
+	}
+}
