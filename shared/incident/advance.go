@@ -121,7 +121,7 @@ func open(w *Workload, p policy.Policy, t Trouble, now time.Time) {
 	w.Epoch++
 	t.Heard = now
 	w.Incident = &Incident{
-		ID: w.nextID(now), Opened: now, Ceiling: p.Switches, Limits: p.Limits, Policy: p.Name, ChipHourPrice: p.ChipHourPrice,
+		ID: w.nextID(now), Opened: now, Ceiling: p.Switches, Limits: p.Limits, Policy: p.Name, ChipHourPrice: w.priceOf(p, t.Slice),
 		Runs: w.Training.runsSince(t.At), Troubles: []Trouble{t}, Baseline: w.Training.baseline(), BaseAttempt: max(w.Training.Attempt, w.Training.StepAttempt),
 	}
 	if c := w.Closed; c != nil && c.standsStill() {
@@ -136,6 +136,14 @@ func open(w *Workload, p policy.Policy, t Trouble, now time.Time) {
 	case t.Rank == events.RankUser && (t.Cause == events.CauseMaintenance || endsLife(t.Cause)): // until a reading shows what it tells of
 		remember(w, Told{Of: ToldDoubt, Slice: t.Slice, Life: t.Life, At: now})
 	}
+}
+
+// priceOf is what an hour of a chip costs by the policy where a slice stands, or last stood.
+func (w *Workload) priceOf(p policy.Policy, slice string) float64 {
+	if s := w.Slice(slice); s != nil {
+		return s.PriceIn(p, s.stands())
+	}
+	return p.ChipHourPrice
 }
 
 // nextID is unique for a workload, and fits into the value of a label. Incidents are numbered by day. A clock that is behind goes on with the day

@@ -74,7 +74,7 @@ func (in *Incident) standsStill() bool {
 		return false
 	}
 	stop, _ := in.stopOf(&in.Runs[n-1], nil)
-	return !stop.IsZero() && (in.Closed.IsZero() || stop.Before(in.Closed))
+	return !stop.IsZero() && (in.Closed.IsZero() || !stop.After(in.Closed))
 }
 
 // stopOf is when a run ended, as far as is known; zero while it may go on. Next is the run after it, nil for none. AtLeast says that it ended before

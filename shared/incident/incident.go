@@ -20,7 +20,7 @@ type Incident struct {
 	// next incident. Limits says who limited each.
 	Ceiling policy.Switches `json:"ceiling"`
 	Limits  policy.Limits   `json:"limits,omitempty"`
-	// Policy is the name of the policy at the opening, and ChipHourPrice its price in dollars.
+	// Policy is the name of the policy at the opening, and ChipHourPrice its price in dollars for the place where the slice stood.
 	Policy        string  `json:"policy,omitzero"`
 	ChipHourPrice float64 `json:"chip_hour_price,omitzero"`
 

@@ -188,3 +188,17 @@ func TestThePastOfABusyWeekIsBounded(t *testing.T) {
 		t.Errorf("%d times are kept, and %.0f chip-seconds of %.0f:\n%s", len(n.w.Ran), got, want, strings.TrimSpace(n.tale()))
 	}
 }
+
+// TestIdleChipsCostWhatTheirPlaceCosts: a Spot slice that stood on demand was without capacity on demand.
+func TestIdleChipsCostWhatTheirPlaceCosts(t *testing.T) {
+	t.Parallel()
+	dear := demand
+	dear.ChipHourPrice = 3.22
+	for want, change := range map[float64]func(*incident.Workload){1.20: nil, 3.22: standsOnDemand} {
+		n := newStory(t, true, "llama-8b").with(change).shaped(dear)
+		n.p.ChipHourPrice = 1.20
+		if n.goes("read lost, 10m"); n.w.Incident == nil || n.w.ShownIncident(*n.w.Incident, n.now).Cost.ChipHourPrice != want {
+			t.Errorf("the price is not %.2f:\n%s", want, n.tale())
+		}
+	}
+}

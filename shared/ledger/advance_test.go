@@ -48,6 +48,7 @@ func advancing(t *testing.T, s store) {
 		{"an outbox that could not be cleared is sent again under the same ID", notCleared},
 		{"a workload that is not there is introduced once, and advanced never", introduces},
 		{"an incident that ended goes to the archive and not to a topic", archives},
+		{"what was left to people costs until the training is back", costsOn},
 		{"updates for people are sent only where notify is deployed, after all requests", tells},
 		{"of what people were not told yet the newest stays", tellsTheNewest},
 		{"a request that is current begins with its intent saved", begins},
@@ -383,6 +384,55 @@ func introduces(t *testing.T, l *loop) {
 	}
 	if saved != 1 {
 		t.Errorf("%d writes took effect, want 1: the second reading teaches nothing", saved)
+	}
+}
+
+// costsOn leaves a loss to people. The record in the archive says what it costs until a crew does steps again, or its owner has made another slice.
+func costsOn(t *testing.T, l *loop) {
+	l.policies.Switches = policy.Switches{RequestCheckpoint: policy.Yes}
+	advance := func(all ...evidence.Evidence) incident.Workload {
+		t.Helper()
+		if _, err := l.Advance(t.Context(), workload, all...); err != nil {
+			t.Fatal(err)
+		}
+		w, _ := l.mustLoad(t, workload)
+		return w
+	}
+	w := advance(l.preempted(), l.lost())
+	if w.Closed == nil || w.Closed.Ending.Outcome != view.Escalated {
+		t.Fatalf("a loss whose replacement is forbidden is not left to people: %+v", w.Incident)
+	}
+	id, lost := w.Closed.ID, l.now
+	cost := func() events.Cost {
+		t.Helper()
+		in, err := l.Closed(t.Context(), workload, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.ShownIncident(in, l.now).Cost.Cost
+	}
+	l.now = lost.Add(3 * time.Hour)
+	if c := cost(); !c.AtLeast || c.Away() < 3*time.Hour {
+		t.Errorf("after three hours it costs %+v", c)
+	}
+	usable, ok := l.lost().(evidence.Read)
+	if !ok {
+		t.Fatal("a loss is shown by another kind of evidence")
+	}
+	usable.Condition, usable.State = evidence.Ready, "READY"
+	w = advance(usable)
+	step := evidence.Reported{
+		Origin: evidence.Origin{Time: l.now.Add(10 * time.Minute), Rank: events.RankUser}, Slice: "llama-8b",
+		Report: events.CrewReport{
+			Report: events.ReportProgress, Attempt: 2, Step: 48190, FirstStep: 48001, FirstStepAt: l.now.Add(5 * time.Minute), Hostname: "t1v-n-3f2a9c01-w-0",
+		},
+	}
+	back := l.now.Add(5 * time.Minute)
+	l.now = l.now.Add(10 * time.Minute)
+	w = advance(step)
+	l.now = l.now.Add(5 * time.Hour)
+	if c := cost(); c.AtLeast || c.Away() < back.Sub(lost) || c.Away() > back.Sub(lost)+5*time.Minute {
+		t.Errorf("hours after the training is back it costs %+v, want %s", c, back.Sub(lost))
 	}
 }
 

@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/view"
 )
 
 // ChosenPolicy is the policy that --policy names.
@@ -132,11 +136,61 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 type PolicyInEffect struct {
 	Name     string           `json:"name"`
 	Switches []SwitchInEffect `json:"switches"`
+	// Places are those in which a slice is asked for, in their order, where the policy names any beside its zones.
+	Places []PlaceInEffect `json:"places,omitempty"`
+}
+
+// PlaceInEffect is a place that a policy names: as the slice was ordered, or in another capacity or shape.
+type PlaceInEffect struct {
+	What  string   `json:"what"`
+	Zones []string `json:"zones,omitempty"`
+	// After is for how long all places before it must have refused; empty where it is asked at once. ChipHourPrice is in dollars; 0 is not known.
+	After         string  `json:"after,omitzero"`
+	ChipHourPrice float64 `json:"chip_hour_price,omitzero"`
+}
+
+// String is the place for people.
+func (p PlaceInEffect) String() string {
+	text := p.What
+	if p.Zones != nil {
+		text += " in " + strings.Join(p.Zones, ", ")
+	}
+	if p.After != "" {
+		text += ", once all places before it have refused for " + p.After
+	}
+	if p.ChipHourPrice > 0 {
+		text += fmt.Sprintf(", at $%.2f a chip-hour", p.ChipHourPrice)
+	}
+	return text
+}
+
+// placesInEffect are the places of a policy, in their order.
+func placesInEffect(p policy.Policy) []PlaceInEffect {
+	if p.Places == nil {
+		return nil
+	}
+	all := []PlaceInEffect{{What: "as ordered, in its own zone", ChipHourPrice: p.ChipHourPrice}}
+	if p.Zones != nil {
+		all[0] = PlaceInEffect{What: "as ordered, in its own zone, then", Zones: p.Zones, ChipHourPrice: p.ChipHourPrice}
+	}
+	for _, a := range p.Places {
+		at := PlaceInEffect{
+			What: view.Place{Capacity: a.Capacity, Accelerator: a.Accelerator}.Kind(), Zones: a.Zones, ChipHourPrice: cmp.Or(a.ChipHourPrice, p.ChipHourPrice),
+		}
+		if a.Reservation != "" {
+			at.What += " (" + a.Reservation + ")"
+		}
+		if a.After > 0 {
+			at.After = events.Span(a.After)
+		}
+		all = append(all, at)
+	}
+	return all
 }
 
 // PolicyInEffectOf is a policy in effect.
 func PolicyInEffectOf(name string, p policy.Policy) PolicyInEffect {
-	return PolicyInEffect{Name: name, Switches: inEffect(p)}
+	return PolicyInEffect{Name: name, Switches: inEffect(p), Places: placesInEffect(p)}
 }
 
 // SwitchInEffect is a switch in effect; LimitedBy is empty for one that is yes.

@@ -32,6 +32,19 @@ func TestPolicyCheckSaysWhatIsAllowedAndWhatLimitsIt(t *testing.T) {
 	}
 }
 
+// TestPolicyCheckListsThePlacesInOrder with their times and prices.
+func TestPolicyCheckListsThePlacesInOrder(t *testing.T) {
+	out, errOut, code := call(t, "policies:\n  night:\n    preset: spot\n    zones: [us-west4-b]\n    chip_hour_price: 1.20\n    places:\n"+
+		"      - {capacity: on_demand, after: 2h, chip_hour_price: 3.22}\n      - {accelerator: v5litepod-8, zones: [us-central1-a]}\n", "policy", "check", "-")
+	want := `  place 1             as ordered, in its own zone, then in us-west4-b, at $1.20 a chip-hour
+  place 2             on demand, once all places before it have refused for 2 h 0 m, at $3.22 a chip-hour
+  place 3             as v5litepod-8 in us-central1-a, at $1.20 a chip-hour
+`
+	if code != cli.ExitDone || errOut != "" || !strings.Contains(out, want) {
+		t.Errorf("exit code %d, stderr %q, stdout\n%s\nwant\n%s", code, errOut, out, want)
+	}
+}
+
 func TestPolicyCheckPointsAtEveryFault(t *testing.T) {
 	file := entriestest.Write(t, "policy.yaml", "policies:\n  night:\n    preset: spott\n    giveup_after: 48h\n")
 	out, errOut, code := call(t, "", "policy", "check", file)

@@ -120,6 +120,9 @@ func (c checkedFile) print(out, errOut io.Writer) {
 			}
 			terminal.Print(out, line)
 		}
+		for i, at := range p.Places {
+			terminal.Print(out, fmt.Sprintf("  place %-12d  %s", i+1, terminal.Printable(at.String())))
+		}
 	}
 	terminal.Print(out, fmt.Sprintf("%s: no fault; %s", c.File, strings.Replace(terminal.Count(len(c.Policies), "policy"), "policys", "policies", 1)))
 }

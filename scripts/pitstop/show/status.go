@@ -384,7 +384,10 @@ func printSlice(p *terminal.Printer, s *view.Slice, maintained string, now time.
 	if s.Ordered != "" {
 		parts = append(parts, "in place of "+s.Ordered)
 	}
-	if s.Capacity == events.Spot {
+	switch {
+	case s.OrderedCapacity != "":
+		parts = append(parts, s.Capacity.Words()+" in place of "+s.OrderedCapacity.Words())
+	case s.Capacity == events.Spot:
 		parts = append(parts, "spot")
 	}
 	state := cmp.Or(s.State, string(s.Condition))
