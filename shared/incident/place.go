@@ -283,6 +283,19 @@ func (d *diagnosis) hasWaited(s *slot) bool {
 	return at.Zone != "" && d.over(from)
 }
 
+// wasAsked reports whether a place with that time, or a longer one, has refused a slot since it was last usable.
+func (d *diagnosis) wasAsked(s *slot, after time.Duration) bool {
+	return slices.ContainsFunc(d.in.Refusals, func(r view.Refusal) bool { return s.After(d.p, r.Place) >= after && d.answerOf(s, r.Place).Tries > 0 })
+}
+
+// countRefused is how many places have refused what is to be created, in words.
+func (d *diagnosis) countRefused() string {
+	if n := len(d.w.refusals(d.now)); n != 1 {
+		return events.Number(int64(n)) + " places have"
+	}
+	return "1 place has"
+}
+
 // refusal is the refusal of a place; empty where it has refused nothing.
 func (in *Incident) refusal(at view.Place) (r view.Refusal) {
 	if i := slices.IndexFunc(in.Refusals, func(r view.Refusal) bool { return r.Place == at }); i >= 0 {

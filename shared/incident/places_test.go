@@ -309,6 +309,9 @@ func TestSpotThatStandsOnDemandIsReplacedLikeSpot(t *testing.T) {
 	if took := n.refusesUntil("us-west4-a on demand"); took < 2*time.Hour || took > 2*time.Hour+3*time.Minute {
 		t.Errorf("it is asked for on demand after %s:\n%s", took, n.tale())
 	}
+	if tale := n.tale(); strings.Count(tale, "create llama-8b in us-west4-a on demand | its turn has come: 2 places have refused for 2 h ") != 1 {
+		t.Errorf("the story does not tell that it is asked for on demand:\n%s", tale)
+	}
 	n.takes("8000").goes("do, started, 1m, steps, 10h")
 	s := n.w.Slices[0]
 	if want := (incident.Order{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spec: "spec1", SpecZone: "us-west4-a", Capacity: events.Spot}); s.Order != want || s.AsOrdered() || n.w.Incident != nil {

@@ -250,6 +250,9 @@ func (d *diagnosis) creates(all []*slot) *Step {
 		if r := d.in.refusal(at); !from.IsZero() && from.Equal(r.Until) {
 			s.Why = story.EveryZoneRefused.With(refusalWords(r.Code))
 		}
+		if after := o.After(d.p, at); d.over(from) && after > 0 && !d.wasAsked(o, after) {
+			s.Why = story.AsksNext.With(d.countRefused(), events.Span(d.now.Sub(d.w.refusedSince(d.now))))
+		}
 		if next, turn := d.nextTurn(o, apart); queues && next.Zone != "" {
 			s.Later = story.TurnComes.With(next.String(), turn.UTC().Format("2006-01-02 15:04 UTC"))
 		}

@@ -40,7 +40,18 @@ func (t *teller) step(plan Step) bool {
 		t.line(Line{Kind: view.LineDecided, What: what, Why: why, Code: plan.Code})
 		changed = true
 	}
+	changed = lacks && t.tellTurn(plan) || changed
 	return t.remind(plan, lacks) || changed
+}
+
+// tellTurn tells, once, that another place than those that have refused is asked, since its turn has come.
+func (t *teller) tellTurn(plan Step) bool {
+	what := t.w.describe(plan)
+	if plan.Why.Sentence != story.AsksNext || t.isTold(func(l Line) bool { return l.What.Equal(what) }) {
+		return false
+	}
+	t.line(Line{Kind: view.LineDecided, What: what, Why: plan.Why})
+	return true
 }
 
 // lacks reports whether a step is a wait for capacity. It has one line, whatever place is asked next.

@@ -12,6 +12,7 @@ const (
 	NotAllowedBack      Sentence = "the policy does not move it back any more"
 	SavedTooLongAgo     Sentence = "the save was verified more than % ago, and steps since then would be done again"
 	TurnComes           Sentence = "% may be asked from %"
+	AsksNext            Sentence = "its turn has come: % refused for %"
 	TurnHasCome         Sentence = "the turn of % has come: the order in % has waited since %"
 	CrewRestarts        Sentence = "the crew restarts it"
 	WasSave             Sentence = "the training ended with exit code 0, which was a save"
