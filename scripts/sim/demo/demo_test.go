@@ -260,8 +260,8 @@ func TestAFunctionThatDoesNotAnswerIsSeen(t *testing.T) {
 		must(t, err)
 		stuck := ""
 		for _, l := range s.Lines(d.Now()) {
-			if l.Loud == "STUCK" {
-				stuck += l.Text
+			if l.Loud != "" {
+				stuck += l.Loud + ": " + l.Text
 			}
 		}
 		if (stuck == "") != (look.want == "") || !strings.Contains(stuck, look.want) {

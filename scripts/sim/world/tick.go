@@ -8,7 +8,7 @@ import (
 )
 
 // Tick is the scheduler: once a minute. A tick is skipped if no work is due, no operation runs and the cloud has not
-// changed, except for one in a quarter of an hour.
+// changed, except for one in a quarter of an hour. Where people look, each minute has its tick: they read its age.
 func (w *World) Tick(at time.Time) {
 	w.Clock.At(at, func() {
 		w.Tick(at.Add(time.Minute))
@@ -18,7 +18,7 @@ func (w *World) Tick(at time.Time) {
 		dirty := w.dirty || w.strikes() != w.struck
 		w.dirty, w.struck = false, w.strikes()
 		w.mu.Unlock()
-		if err == nil && len(due) == 0 && !dirty && w.API.Running() == 0 && at.Minute()%15 != 0 { // then all is looked at anyway
+		if !w.Opts.Settings && err == nil && len(due) == 0 && !dirty && w.API.Running() == 0 && at.Minute()%15 != 0 { // then all is looked at anyway
 			return
 		}
 		w.Publish(Message{Topic: events.TopicTicks, Data: []byte("{}")})

@@ -83,7 +83,8 @@ type Options struct {
 	Log io.Writer
 	// Store keeps the ledger; nil is a new one in memory.
 	Store *ledgertest.Store
-	// Settings has patrol keep the deployment's configuration in the ledger, where an operator's verbs read it.
+	// Settings says that people look: patrol keeps the deployment's configuration in the ledger, where an operator's verbs read it, ticks
+	// every minute, and reads what waits for the functions.
 	Settings bool
 	// Trail records the actions, for a comparison with another build.
 	Trail bool
