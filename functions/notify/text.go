@@ -245,10 +245,11 @@ func where(u events.IncidentUpdated) string {
 	return strings.Join(parts, ", ")
 }
 
-// cost is the cost of an incident until its last update; a wait has none.
+// cost is the cost of an incident until its last update. Of a wait it is not known whether machines are held meanwhile, and of a watched
+// incident when the training was back.
 func cost(u events.IncidentUpdated) string {
-	if u.Phase == string(view.PhaseWaits) {
-		return "" // whether machines are held meanwhile is not known
+	if u.Phase == string(view.PhaseWaits) || u.Outcome == string(view.Observed) && u.Cost.AtLeast {
+		return ""
 	}
 	if parts := u.Cost.Parts(); parts != nil {
 		return strings.Join(parts, " · ")

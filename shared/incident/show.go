@@ -206,7 +206,14 @@ func summary(v view.Incident) string {
 	if v.ConfirmedBy != "" {
 		parts[0] += ", confirmed by " + string(v.ConfirmedBy)
 	}
-	parts = append(parts, v.Cost.Parts()...)
+	would := v.WouldText()
+	if v.Outcome == view.Observed && would != "" {
+		parts = append(parts, would)
+	}
+	// Whoever only watches does not know when the training was back.
+	if v.Outcome != view.Observed || would == "" || !v.Cost.AtLeast {
+		parts = append(parts, v.Cost.Parts()...)
+	}
 	return strings.Join(append(parts, "charged to "+v.Cost.ChargedTo), " · ")
 }
 

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"path"
 	"strings"
 	"time"
 
@@ -100,6 +101,32 @@ func (c Planned) String() string {
 		text += " (" + string(c.Switch) + ")"
 	}
 	return text
+}
+
+// done is the call as one that was made, in short; empty for a call that changes nothing.
+func (c Planned) done() string {
+	name := cmp.Or(c.Slice, path.Base(c.Resource))
+	switch c.Action {
+	case events.ActionSave:
+		return "asked the training to save"
+	case events.ActionMaintain:
+		return "begun the maintenance of " + name
+	case events.ActionDelete:
+		return "deleted " + name
+	case events.ActionCreate:
+		if len(c.Zones) > 0 {
+			name += " in " + c.Zones[0].String()
+		}
+		return "created " + name
+	case events.ActionStart:
+		return "started " + name
+	case events.ActionAdmit:
+		return "let the training run there"
+	case events.ActionRestart:
+		return "asked the crew for another attempt"
+	case events.ActionVerify, events.ActionHear:
+	}
+	return ""
 }
 
 // LeftZone is a zone that is asked after the others, because it has preempted the workload twice within an hour.

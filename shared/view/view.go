@@ -5,6 +5,7 @@ package view
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"pitstop.internal/events"
@@ -327,6 +328,21 @@ func (in Incident) WouldHave() []string {
 		all = append(all, c.String())
 	}
 	return all
+}
+
+// WouldText says in a sentence what Pitstop would have done under a policy that allowed it. It is empty where that is nothing.
+func (in Incident) WouldText() string {
+	var done []string
+	for _, c := range in.PlannedCalls {
+		if text := c.done(); text != "" && !slices.Contains(done, text) {
+			done = append(done, text)
+		}
+	}
+	if len(done) == 0 {
+		return ""
+	}
+	last := len(done) - 1
+	return "Pitstop would have " + strings.TrimPrefix(strings.Join(done[:last], ", ")+" and "+done[last], " and ")
 }
 
 // Exit is how a training attempt failed.

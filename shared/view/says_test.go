@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/view"
 )
 
@@ -47,5 +48,26 @@ func TestSightSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		if diff := cmp.Diff(c.want, c.sight.Lines(now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestWhatPitstopWouldHaveDone is one sentence, and none where it would have done nothing.
+func TestWhatPitstopWouldHaveDone(t *testing.T) {
+	t.Parallel()
+	node := "projects/p/locations/us-west4-a/nodes/llama"
+	in := view.Incident{PlannedCalls: []view.Planned{
+		{Action: events.ActionVerify}, {Action: events.ActionDelete, Resource: node},
+		{Action: events.ActionCreate, Resource: node, Slice: "llama", Zones: []view.ZoneFit{{Place: view.Place{Zone: "us-west4-b", Capacity: events.OnDemand}}, {}}},
+		{Action: events.ActionAdmit}, {Action: events.ActionAdmit},
+	}}
+	if got, want := in.WouldText(), "Pitstop would have deleted llama, created llama in us-west4-b on demand and let the training run there"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	in.PlannedCalls = in.PlannedCalls[1:2]
+	if got, want := in.WouldText(), "Pitstop would have deleted llama"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := (view.Incident{PlannedCalls: []view.Planned{{Action: events.ActionHear}}}).WouldText(); got != "" {
+		t.Errorf("%q, want nothing", got)
 	}
 }
