@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/google"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider"
@@ -26,6 +27,9 @@ type SliceShown struct {
 	Autocheckpoint string `json:"autocheckpoint,omitzero"`
 	// Data are the directories of the training's data, as its metadata names them.
 	Data []string `json:"data,omitempty"`
+	// State and Incarnation are what the ledger should know, too.
+	State       string             `json:"-"`
+	Incarnation events.Incarnation `json:"-"`
 }
 
 // projectZone is a zone of a project.
@@ -82,7 +86,7 @@ func (d Deployment) ListSlices(ctx context.Context, all []Workload) (map[string]
 				continue
 			}
 			if is, ok := found[key{projectZone{w.Project, s.Zone}, s.Name}]; ok {
-				shown[w.ID] = append(shown[w.ID], SliceShown{s.Name, is.Maintained, onOff(is.Legacy, is.Autocheckpoint), is.Data})
+				shown[w.ID] = append(shown[w.ID], SliceShown{s.Name, is.Maintained, onOff(is.Legacy, is.Autocheckpoint), is.Data, is.State, is.Incarnation})
 			}
 		}
 	}

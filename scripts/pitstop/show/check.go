@@ -161,6 +161,7 @@ func (d verbs) checkRecovery(
 	looking, end := google.OptionalQuestion(ctx)
 	shown, err := d.ListSlices(looking, []deployment.Workload{w})
 	unread := end(err)
+	r.known(w, shown[w.ID], unread)
 	found := d.Directories(ctx, w, shown[w.ID])
 	if len(specs) > 0 {
 		if err := d.places(ctx, l, r, w, s, p, found, list); err != nil {
@@ -269,6 +270,34 @@ func (r *Rehearsal) stands(w deployment.Workload, all *evidence.Pause, now time.
 		case s.Condition != evidence.Ready:
 			r.Add(Stop, "slice", s.Name+" is "+cmp.Or(s.State, string(s.Condition), "not read yet")+" already", again)
 		}
+	}
+}
+
+// known compares what Pitstop knows of the slices with what the API shows now.
+func (r *Rehearsal) known(w deployment.Workload, shown []deployment.SliceShown, unread error) {
+	const wayOut = "patrol reads the API every minute: pitstop status says whether it does; then call check again"
+	var same []string
+	for _, s := range w.Slices {
+		if s.Released || s.Condition == evidence.Gone {
+			continue
+		}
+		i := slices.IndexFunc(shown, func(o deployment.SliceShown) bool { return o.Slice == s.Name })
+		knows := ", and Pitstop knows it as " + cmp.Or(s.State, string(s.Condition), "not read yet")
+		switch {
+		case i < 0 && unread != nil:
+			r.Add(Warn, "the API", "check cannot compare "+s.Name+" with what the API shows: "+cli.OneLine(unread), "ask for roles/tpu.viewer on "+w.Project)
+		case i < 0:
+			r.Add(Stop, "the API", "it shows no "+s.Name+" in "+s.Zone+knows, wayOut)
+		case shown[i].Incarnation != s.Incarnation:
+			r.Add(Stop, "the API", "it shows another "+s.Name+" than the one that Pitstop knows: somebody has created it anew", wayOut)
+		case shown[i].State != s.State:
+			r.Add(Stop, "the API", "it shows "+s.Name+" as "+shown[i].State+knows, wayOut)
+		default:
+			same = append(same, s.Name+" is "+s.State)
+		}
+	}
+	if len(same) > 0 {
+		r.Add(Good, "the API", "it shows what Pitstop knows: "+strings.Join(same, ", "), "")
 	}
 }
 

@@ -11,11 +11,13 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
+	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
 	"pitstop.internal/shared/checkpoint/buckettest"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/provider"
 )
 
 func TestCheckRehearsesADeath(t *testing.T) {
@@ -82,6 +84,16 @@ func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
 		"a slice that is not usable": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
 			b.Tells(func(s *deploymenttest.Story) { s.Reads(deploymenttest.Is(evidence.Unhealthy, "REPAIRING")) })
 		}, says: []string{"stop      slice: llama-8b is REPAIRING already"}},
+		"a slice that the API does not show": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
+			b.Absent = []string{"llama-8b"}
+		}, says: []string{"stop      the API: it shows no llama-8b in us-west4-a, and Pitstop knows it as READY", "pitstop status says whether it does"}},
+		"a slice that somebody has created anew": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
+			b.Shown = []provider.Slice{{Ref: provider.Ref{Project: "demo", Zone: "us-west4-a", Name: "llama-8b"}, State: "READY", Incarnation: events.Incarnation{ID: "another"}}}
+		}, says: []string{"stop      the API: it shows another llama-8b than the one that Pitstop knows"}},
+		"a slice that is no longer usable": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
+			is := b.Workload().Shown(deploymenttest.Noon).Slices[0]
+			b.Shown = []provider.Slice{{Ref: provider.Ref{Project: "demo", Zone: "us-west4-a", Name: "llama-8b"}, State: "PREEMPTED", Incarnation: is.Incarnation}}
+		}, says: []string{"stop      the API: it shows llama-8b as PREEMPTED, and Pitstop knows it as READY"}},
 		"a pause": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
 			b.Tells(func(s *deploymenttest.Story) { s.IsPaused(time.Time{}) })
 		}, says: []string{"stop      pause: it is paused by ada: a look", "you: pitstop resume llama-8b"}},

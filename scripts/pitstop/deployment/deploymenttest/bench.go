@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,8 +40,10 @@ type Bench struct {
 	// Labels are set by node; refuses says why one cannot be.
 	Labels  map[string]string
 	Refuses map[string]error
-	// Shown are the slices that the API shows, hidden is why it shows none, and asked are the zones that were listed.
+	// Shown are the slices that the API shows, besides those that it shows as the ledger knows them. Absent names those that it does not show.
+	// Hidden is why it shows none, and asked are the zones that were listed.
 	Shown  []provider.Slice
+	Absent []string
 	Hidden error
 	Asked  []string
 	// Unreached says that a listing has not all nodes, unreachedLegacy that it has not all legacy nodes.
@@ -78,12 +81,29 @@ func (b *Bench) SetLabel(_ context.Context, r provider.Ref, key, value string) e
 func (b *Bench) List(_ context.Context, project, zone string) (l provider.Listing, err error) {
 	b.Asked = append(b.Asked, project+"/"+zone)
 	l.Partial, l.Legacy = b.Unreached, !b.UnreachedLegacy
+	at := func(s provider.Slice) bool { return s.Project == project && s.Zone == zone }
 	for _, s := range b.Shown {
-		if s.Project == project && s.Zone == zone {
+		if at(s) {
 			l.Slices = append(l.Slices, s)
 		}
 	}
-	return l, b.Hidden
+	all, err := b.Ledger.Workloads(b.T.Context())
+	for _, w := range all {
+		for _, s := range w.Shown(Noon).Slices {
+			is := provider.Slice{Ref: provider.Ref{Project: w.Project, Zone: s.Zone, Name: s.Name}}
+			i := slices.IndexFunc(l.Slices, func(o provider.Slice) bool { return o.Name == s.Name })
+			switch {
+			case !at(is) || slices.Contains(b.Absent, s.Name):
+				continue
+			case i < 0:
+				i, l.Slices = len(l.Slices), append(l.Slices, is)
+			case l.Slices[i].State != "":
+				continue
+			}
+			l.Slices[i].Condition, l.Slices[i].State, l.Slices[i].Incarnation = s.Condition, s.State, s.Incarnation
+		}
+	}
+	return l, errors.Join(err, b.Hidden)
 }
 
 // Simulate implements cloud.
