@@ -65,6 +65,18 @@ resource "google_firestore_field" "body" {
   }
 }
 
+# The row of an archived incident is what lists show of it. No query filters by it either; the rank beside it, by which pages are read, is indexed.
+resource "google_firestore_field" "row" {
+  project    = var.project_id
+  database   = google_firestore_database.main["ledger"].name
+  collection = "archive"
+  field      = "row"
+
+  index_config {}
+
+  deletion_policy = var.ledger_deletion_policy
+}
+
 # A document that may be forgotten has a time of expiry, and Firestore deletes it within a day after that. These times only grow, so an
 # index over them would concentrate all writes in one place. Patrol postpones the expiry of values while a workload names them.
 resource "google_firestore_field" "expires" {

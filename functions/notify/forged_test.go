@@ -153,7 +153,7 @@ func TestWhatWasToldLongAgoIsNotToldAgain(t *testing.T) {
 
 func archive(d *desk, workload string, in incident.Incident) {
 	d.t.Helper()
-	if err := d.truth.SaveClosed(d.t.Context(), workload, in); err != nil {
+	if err := d.truth.SaveClosed(d.t.Context(), incident.Workload{ID: workload}, in); err != nil {
 		d.t.Fatal(err)
 	}
 }

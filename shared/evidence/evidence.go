@@ -27,6 +27,11 @@ type Origin struct {
 
 func (o Origin) origin() Origin { return o }
 
+// FromLog reports whether it is an entry of Cloud Logging.
+func (o Origin) FromLog() bool {
+	return o.ID != "" && (o.Rank == events.RankUser || o.Rank == events.RankAudit)
+}
+
 // OriginOf says where evidence comes from.
 func OriginOf(e Evidence) Origin { return e.origin() }
 

@@ -78,7 +78,7 @@ func (t *turn) decide(e evidence.Evidence, news, opened bool) (changed bool) {
 		news = x.begin(intent, plan) || news
 		kept = kept || news
 	}
-	tell := &teller{w: t.w, now: t.now, source: evidence.OriginOf(e).ID}
+	tell := &teller{w: t.w, now: t.now, source: evidence.OriginOf(e)}
 	if news {
 		tell.seen(e)
 	}

@@ -138,7 +138,6 @@ func (r *Run) doneAgain(stop time.Time, next *Run) (steps int64, took time.Durat
 func (w *Workload) addCost(v *view.Incident, in *Incident, now time.Time) {
 	c := &v.Cost.Cost
 	for _, s := range in.stands() {
-		v.Down = earliest(v.Down, s.from)
 		c.AtLeast = c.AtLeast || s.atLeast || s.until.IsZero()
 		c.AwaySeconds += max(0, cmp.Or(s.until, now).Sub(s.from).Seconds())
 		c.AgainSteps += s.steps

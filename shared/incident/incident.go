@@ -117,8 +117,9 @@ type Line struct {
 	Kind view.LineKind `json:"kind"`
 	What story.Reason  `json:"what"`
 	Why  story.Reason  `json:"why,omitzero"`
-	// Source is the ID of the log entry or message behind it.
+	// Source is the ID of the log entry or message behind it. Logged says that it is an entry of Cloud Logging.
 	Source string     `json:"source,omitzero"`
+	Logged bool       `json:"logged,omitzero"`
 	Label  view.Phase `json:"label"`
 	// Code is the reason of a refusal, a hold or an end in one word.
 	Code reason.Code `json:"code,omitzero"`

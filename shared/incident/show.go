@@ -137,23 +137,40 @@ func Updates(before, after Workload, now time.Time) []events.IncidentUpdated {
 	return view.Updates(before.Shown(now), after.Shown(now))
 }
 
-// ShownIncident is what is shown of an incident of the workload, open or closed. Its cost counts the chips that the workload has now.
-func (w Workload) ShownIncident(in Incident, now time.Time) view.Incident {
+// Rank is what view.Row.Rank is of the workload, without the work of showing it.
+func (w Workload) Rank() string {
+	v := view.Workload{ID: w.ID, Name: w.Name, Slices: make([]view.Slice, len(w.Slices)), Training: w.shownTraining(), Ended: w.Ended}
+	for i := range w.Slices {
+		s := &w.Slices[i]
+		v.Slices[i] = view.Slice{Condition: s.Condition, Since: s.Since, Released: s.IsReleased()}
+	}
+	if w.Incident != nil {
+		v.Incident = new(w.Incident.outline())
+	}
+	if w.Closed != nil {
+		v.Closed = new(w.Closed.outline())
+	}
+	v = v.Judged(w.Question())
+	return view.Row{Workload: v.ID, State: v.State, Since: v.Since, Need: v.Need}.Rank()
+}
+
+// Past is an incident of the workload in one line, as of a time.
+func (w Workload) Past(in Incident, now time.Time) view.Past {
+	return w.ShownIncident(in, now).Past(w.ID, w.ZonesOf(in))
+}
+
+// OpenPast is the open incident in one line; nil without one.
+func (w Workload) OpenPast(now time.Time) *view.Past {
+	if w.Incident == nil {
+		return nil
+	}
+	return new(w.Past(*w.Incident, now))
+}
+
+// outline is what of an incident says how its workload stands.
+func (in *Incident) outline() view.Incident {
 	st := in.Status
-	v := view.Incident{
-		ID: in.ID, Cause: in.cause(), Opened: in.Opened, Closed: in.Closed, Phase: st.Label, Since: st.Since, Deadline: st.Until, Policy: in.Policy,
-		Switches: in.Ceiling, Limits: in.Limits, Calls: in.Calls, CallsLeftOut: in.CallsLeftOut, Zones: in.Refusals, Taken: in.Taken, Asked: st.Asks,
-		Granted: st.Label == view.Approving && (st.Asks == "" || in.isGranted()), OnlyWatched: st.Label == view.Watching, Attempt: in.BaseAttempt, PlannedCalls: in.Planned,
-		Timeline: make([]view.Line, 0, len(in.Lines)), LeftOut: in.LeftOut, Revision: in.Revision, Cost: view.Cost{ChargedTo: in.Account(), Restarts: w.restartsIn(in.ID), ChipHourPrice: in.ChipHourPrice},
-	}
-	for _, t := range in.Troubles {
-		v.Troubles = append(v.Troubles, view.Trouble{
-			Cause: t.Cause, Slice: t.Slice, At: t.At, Text: t.Text, Life: t.Life, Announced: t.Announced, Proven: t.Rank >= events.RankAudit, Claimed: t.Rank <= events.RankUser,
-		})
-	}
-	if e := w.Training.Exit; !e.At.Before(in.Opened) && (in.Closed.IsZero() || !e.At.After(in.Closed)) {
-		v.Error = view.Exit{Attempt: e.Attempt, Exit: e.Exit}
-	}
+	v := view.Incident{ID: in.ID, Cause: in.cause(), Opened: in.Opened, Closed: in.Closed, Phase: st.Label, Since: st.Since, Deadline: st.Until, OnlyWatched: st.Label == view.Watching}
 	switch e := in.Ending; {
 	case e == nil:
 	case in.Closed.IsZero():
@@ -161,6 +178,27 @@ func (w Workload) ShownIncident(in Incident, now time.Time) view.Incident {
 	default:
 		v.Outcome, v.ConfirmedBy, v.Reason, v.Code, v.Advice = e.Outcome, e.By, e.Reason.String(), e.Code, e.Advice.String()
 		v.OnlyWatched = e.Outcome == view.Observed && e.Code == reason.CodeWatchOnly
+	}
+	for _, s := range in.stands() {
+		v.Down = earliest(v.Down, s.from)
+	}
+	return v
+}
+
+// ShownIncident is what is shown of an incident of the workload, open or closed. Its cost counts the chips that the workload has now.
+func (w Workload) ShownIncident(in Incident, now time.Time) view.Incident {
+	v, st := in.outline(), in.Status
+	v.Policy, v.Switches, v.Limits, v.Calls, v.CallsLeftOut, v.Zones, v.Taken = in.Policy, in.Ceiling, in.Limits, in.Calls, in.CallsLeftOut, in.Refusals, in.Taken
+	v.Asked, v.Granted = st.Asks, st.Label == view.Approving && (st.Asks == "" || in.isGranted())
+	v.Attempt, v.PlannedCalls, v.Timeline, v.LeftOut, v.Revision = in.BaseAttempt, in.Planned, make([]view.Line, 0, len(in.Lines)), in.LeftOut, in.Revision
+	v.Cost = view.Cost{ChargedTo: in.Account(), Restarts: w.restartsIn(in.ID), ChipHourPrice: in.ChipHourPrice}
+	for _, t := range in.Troubles {
+		v.Troubles = append(v.Troubles, view.Trouble{
+			Cause: t.Cause, Slice: t.Slice, At: t.At, Text: t.Text, Life: t.Life, Announced: t.Announced, Proven: t.Rank >= events.RankAudit, Claimed: t.Rank <= events.RankUser,
+		})
+	}
+	if e := w.Training.Exit; !e.At.Before(in.Opened) && (in.Closed.IsZero() || !e.At.After(in.Closed)) {
+		v.Error = view.Exit{Attempt: e.Attempt, Exit: e.Exit}
 	}
 	if !in.Would.IsZero() {
 		v.Would = []string{in.Would.String()}

@@ -7,6 +7,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident/story"
 	"pitstop.internal/shared/view"
 )
@@ -15,7 +16,7 @@ import (
 type teller struct {
 	w      *Workload
 	now    time.Time
-	source string
+	source evidence.Origin
 }
 
 // step tells the step of the plan if it is another one than was told last, and reports whether anything has changed. The end of its wait, and
@@ -209,7 +210,8 @@ var waits = map[view.Phase]story.Sentence{
 func (t *teller) line(l Line) {
 	const spare = 8
 	in := t.w.Incident
-	l.At, l.Source, l.Label = t.now, t.source, in.Status.Label
+	l.At, l.Source, l.Label = t.now, t.source.ID, in.Status.Label
+	l.Logged = l.Kind == view.LineSeen && t.source.FromLog()
 	if n := len(in.Lines); n >= bounds.MaxLines {
 		in.Lines = append(in.Lines[:n/2:n/2], in.Lines[n/2+spare:]...)
 		in.LeftOut += spare
@@ -219,5 +221,5 @@ func (t *teller) line(l Line) {
 
 // shown is a line in English.
 func (l Line) shown() view.Line {
-	return view.Line{At: l.At, Kind: l.Kind, Text: l.What.String(), Reason: l.Why.String(), Source: l.Source, Code: l.Code, Phase: l.Label}
+	return view.Line{At: l.At, Kind: l.Kind, Text: l.What.String(), Reason: l.Why.String(), Source: l.Source, Logged: l.Logged, Code: l.Code, Phase: l.Label}
 }

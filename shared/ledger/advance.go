@@ -283,7 +283,7 @@ func (a *Advancer) Flush(ctx context.Context, id string) error {
 func (a *Advancer) empty(ctx context.Context, w incident.Workload, rev Revision) incident.Workload {
 	sent := map[string]bool{}
 	for _, e := range w.Outbox {
-		if err := a.send(ctx, w.ID, e); err != nil {
+		if err := a.send(ctx, w, e); err != nil {
 			a.Log.WarnContext(ctx, "event left in the outbox", "workload", w.ID, "event_type", e.Type, "event_id", e.ID, "error", err.Error())
 			continue
 		}
@@ -317,7 +317,7 @@ func (a *Advancer) empty(ctx context.Context, w incident.Workload, rev Revision)
 	return w
 }
 
-func (a *Advancer) send(ctx context.Context, workload string, e events.Envelope) error {
+func (a *Advancer) send(ctx context.Context, w incident.Workload, e events.Envelope) error {
 	switch {
 	case e.Type == events.TypeIncidentUpdated && !a.takes(e.Type):
 		return nil // this deployment no longer notifies anybody
@@ -328,5 +328,5 @@ func (a *Advancer) send(ctx context.Context, workload string, e events.Envelope)
 	if err := json.Unmarshal(e.Data, &in); err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
-	return a.Ledger.SaveClosed(ctx, workload, in)
+	return a.Ledger.SaveClosed(ctx, w, in)
 }

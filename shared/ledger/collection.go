@@ -10,7 +10,7 @@ import (
 // Opener opens a collection of a store.
 type Opener func(ctx context.Context, name string) (Collection, error)
 
-// Collection is what the ledger needs of a store: single documents by their key, and two queries. It is safe for concurrent use.
+// Collection is what the ledger needs of a store: single documents by their key, and a few queries. It is safe for concurrent use.
 type Collection interface {
 	// Get reads the document with a key, or returns ErrNotFound.
 	Get(ctx context.Context, key string) (Record, error)
@@ -28,13 +28,23 @@ type Collection interface {
 type Query struct {
 	// Due asks only for documents with work due by this time.
 	Due time.Time
-	// From and To ask only for documents that expire from then on and before then, the one first that expires last. Limit bounds them; 0
-	// is no bound.
-	From, To time.Time
-	Limit    int
-	// Keys asks for nothing but the keys.
-	Keys bool
+	// Ranks asks only for documents with a rank in a span, in the order of their ranks; nil for any.
+	Ranks *Ranks
+	// Prefix asks only for documents whose key begins with it.
+	Prefix string
+	// Keys asks for nothing but the keys, and Rows for nothing but keys, ranks and rows.
+	Keys, Rows bool
 }
+
+// Ranks are the ranks after one and before another; an empty one is no bound. The last ones come first where Last says so. Limit bounds them.
+type Ranks struct {
+	After, Before string
+	Last          bool
+	Limit         int
+}
+
+// Has reports whether a rank is one of them. No document has an empty one.
+func (r Ranks) Has(rank string) bool { return rank > r.After && (r.Before == "" || rank < r.Before) }
 
 // Record is a document of any collection.
 type Record struct {
@@ -43,8 +53,10 @@ type Record struct {
 	Schema int
 	// Due and Expires are absent from the store when they are zero: a zero time would be due for ever.
 	Due, Expires time.Time
-	Body         string
-	Revision     Revision
+	// Rank sorts the documents of a collection, and Row is what lists show of one. Both are absent where they are empty.
+	Rank, Row string
+	Body      string
+	Revision  Revision
 	// Decoded is where the store keeps the body's value; nil if it keeps none. Who changes the body sets it to nil.
 	Decoded *Decoded
 }

@@ -17,6 +17,8 @@ const (
 	colSchema  = "schema"
 	colDue     = "due"
 	colExpires = "expires"
+	colRank    = "rank"
+	colRow     = "row"
 	colBody    = "body"
 )
 
@@ -25,12 +27,17 @@ func Docstore(c *docstore.Collection) Collection { return documents{c} }
 
 type documents struct{ *docstore.Collection }
 
-// document is a record in docstore's form. It is a map and not a struct, because only a map can leave a time out.
+// document is a record in docstore's form. It is a map and not a struct, because only a map can leave a column out.
 func document(r Record) map[string]any {
 	d := map[string]any{colID: r.ID, colSchema: int64(r.Schema), colBody: r.Body}
 	for name, t := range map[string]time.Time{colDue: r.Due, colExpires: r.Expires} {
 		if !t.IsZero() {
 			d[name] = t
+		}
+	}
+	for name, text := range map[string]string{colRank: r.Rank, colRow: r.Row} {
+		if text != "" {
+			d[name] = text
 		}
 	}
 	d[docstore.DefaultRevisionField] = r.Revision.of // without the field docstore does not return the new revision
@@ -42,6 +49,8 @@ func recordOf(d map[string]any) Record {
 	r := Record{Revision: Revision{d[docstore.DefaultRevisionField]}}
 	r.ID, _ = d[colID].(string)
 	r.Body, _ = d[colBody].(string)
+	r.Rank, _ = d[colRank].(string)
+	r.Row, _ = d[colRow].(string)
 	r.Due, _ = d[colDue].(time.Time)
 	r.Expires, _ = d[colExpires].(time.Time)
 	schema, _ := d[colSchema].(int64)
@@ -102,15 +111,25 @@ func (c documents) Query(ctx context.Context, q Query) (found []Record, err erro
 	if !q.Due.IsZero() {
 		asked = asked.Where(colDue, "<=", q.Due)
 	}
-	if !q.To.IsZero() {
-		asked = asked.Where(colExpires, ">=", q.From).Where(colExpires, "<", q.To).OrderBy(colExpires, docstore.Descending)
+	if q.Prefix != "" {
+		asked = asked.Where(colID, ">=", q.Prefix).Where(colID, "<", after(q.Prefix))
 	}
-	if q.Limit > 0 {
-		asked = asked.Limit(q.Limit)
+	if r := q.Ranks; r != nil {
+		order := docstore.Ascending
+		if r.Last {
+			order = docstore.Descending
+		}
+		asked = asked.Where(colRank, ">", r.After).OrderBy(colRank, order).Limit(r.Limit)
+		if r.Before != "" {
+			asked = asked.Where(colRank, "<", r.Before)
+		}
 	}
 	var fields []docstore.FieldPath
-	if q.Keys {
-		fields = append(fields, colID)
+	switch {
+	case q.Keys:
+		fields = []docstore.FieldPath{colID}
+	case q.Rows:
+		fields = []docstore.FieldPath{colID, colRank, colRow}
 	}
 	it := asked.Get(ctx, fields...)
 	defer it.Stop()
@@ -124,4 +143,10 @@ func (c documents) Query(ctx context.Context, q Query) (found []Record, err erro
 		}
 		found = append(found, recordOf(d))
 	}
+}
+
+// after is the first text that sorts after all those that begin with a prefix of plain characters.
+func after(prefix string) string {
+	last := len(prefix) - 1
+	return prefix[:last] + string(prefix[last]+1)
 }

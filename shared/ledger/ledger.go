@@ -1,11 +1,12 @@
 // Package ledger keeps Pitstop's knowledge between two events: one document per workload. It also keeps the subjects of log
 // entries, entries with a subject still unknown, the brake, the pause, specifications and the archive of closed incidents.
 // Every document is read by key and written by compare-and-swap, never blindly, and none is deleted; one query finds the
-// workloads with work due. Possible secrets are in a second database, and what people were told is in a third; see Secrets and
+// workloads with work due, and pages read by rank. Possible secrets are in a second database, and what people were told is in a third; see Secrets and
 // Journal.
 //
 // A document is a few columns and a JSON body. The columns are for the store itself: the key, the schema, the time from
-// which work is due (absent if none is), and the time when the document may be forgotten.
+// which work is due (absent if none is), and the time when the document may be forgotten. A workload and an archived incident also
+// have a rank, by which pages list them, and an incident has a row, which is what lists show of it.
 package ledger
 
 import (
@@ -208,7 +209,7 @@ func (l *Ledger) Workload(ctx context.Context, id string) (incident.Workload, Re
 // Save writes the document of a workload if it has not changed since it was read; otherwise it returns ErrConflict.
 func (l *Ledger) Save(ctx context.Context, w incident.Workload, rev Revision) (Revision, error) {
 	w.Schema = incident.Schema // an older document gets this release's schema
-	return l.store(ctx, Workloads, w.ID, Record{Schema: incident.Schema, Due: w.Due()}, w, rev)
+	return l.store(ctx, Workloads, w.ID, Record{Schema: incident.Schema, Due: w.Due(), Rank: w.Rank()}, w, rev)
 }
 
 // Due reads the workloads that have work due by now, in the order of their IDs. It returns the readable ones together with
@@ -254,7 +255,7 @@ func (l *Ledger) All(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-// query reads documents in the order of their IDs, because stores differ in their order; those that are asked for by their time keep that one.
+// query reads documents in the order of their IDs, because stores differ in their order; those that are asked for by their rank keep that one.
 func (l *Ledger) query(ctx context.Context, collection string, q Query) ([]Record, error) {
 	c, err := l.conns.get(ctx, l.open, collection)
 	if err != nil {
@@ -269,7 +270,7 @@ func (l *Ledger) query(ctx context.Context, collection string, q Query) ([]Recor
 			return nil, fmt.Errorf("ledger: key %v: %w", r.ID, err)
 		}
 	}
-	if q.To.IsZero() {
+	if q.Ranks == nil {
 		slices.SortFunc(found, func(a, b Record) int { return strings.Compare(a.ID, b.ID) })
 	}
 	return found, nil
@@ -315,9 +316,13 @@ func (l *Ledger) Spec(ctx context.Context, name string) ([]byte, error) {
 // KeepArchive is how long a closed incident stays in the archive: as long as Cloud Logging keeps its entries.
 const KeepArchive = 400 * 24 * time.Hour
 
-// SaveClosed archives a closed incident under its ID. A later cause rewrites it; an earlier one does not.
-func (l *Ledger) SaveClosed(ctx context.Context, workload string, in incident.Incident) error {
-	id := workload + "/" + in.ID
+// SaveClosed archives a closed incident of a workload under its ID. A later cause rewrites it; an earlier one does not.
+func (l *Ledger) SaveClosed(ctx context.Context, w incident.Workload, in incident.Incident) error {
+	id, past := w.ID+"/"+in.ID, w.Past(in, in.Closed)
+	row, err := json.Marshal(past)
+	if err != nil {
+		return fmt.Errorf("ledger: %s %s: %w", Archive, id, err)
+	}
 	for range tries {
 		old, rev, err := load[incident.Incident](ctx, l, Archive, id, incident.Schema)
 		switch {
@@ -326,7 +331,7 @@ func (l *Ledger) SaveClosed(ctx context.Context, workload string, in incident.In
 		case err != nil && !errors.Is(err, ErrNotFound):
 			return err
 		}
-		r := Record{Schema: incident.Schema, Expires: in.Closed.Add(KeepArchive)}
+		r := Record{Schema: incident.Schema, Expires: in.Closed.Add(KeepArchive), Rank: past.Rank(), Row: string(row)}
 		if _, err := l.store(ctx, Archive, id, r, in, rev); !errors.Is(err, ErrConflict) {
 			return err
 		}
@@ -357,28 +362,6 @@ func (l *Ledger) Archived(ctx context.Context) (map[string][]string, error) {
 		slices.SortFunc(of, func(a, b string) int { return byOpening(b, a) })
 	}
 	return ids, nil
-}
-
-// ArchivedIncident is a closed incident of the archive, with the ID of its workload.
-type ArchivedIncident struct {
-	Workload string
-	incident.Incident
-}
-
-// ClosedBetween reads the incidents of the archive that closed from one time on and before another one, at most so many, the latest first.
-func (l *Ledger) ClosedBetween(ctx context.Context, from, to time.Time, limit int) (all []ArchivedIncident, err error) {
-	found, err := l.query(ctx, Archive, Query{From: from.Add(KeepArchive), To: to.Add(KeepArchive), Limit: limit})
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range found {
-		in, err := decode[incident.Incident](Archive, r.ID, incident.Schema, r)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, ArchivedIncident{Workload: r.ID[:max(0, strings.LastIndexByte(r.ID, '/'))], Incident: in})
-	}
-	return all, nil
 }
 
 // byOpening compares the IDs of two incidents of a workload, which end with a day and the number of that day.

@@ -1,9 +1,9 @@
 package view
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -67,24 +67,24 @@ func (in *Incident) doing() string {
 // weights are the states, the one first that is worst.
 var weights = []State{GivenUp, Recovers, Unusable, Watched, Prepares, Beginning, Trains, Finished, Left}
 
-// Worse compares two rows for a table whose worst row comes first: those that wait for a person, then those whose training stands still. What
-// has been so for longest comes first.
-func Worse(a, b Row) int {
-	return cmp.Or(cmp.Compare(a.weight(), b.weight()), a.Since.Compare(b.Since), cmp.Compare(a.Workload, b.Workload))
-}
+// RankedBefore is a rank after which come only workloads that stand no worse than that; none of them waits for a person.
+func RankedBefore(s State) string { return strconv.Itoa(1 + slices.Index(weights, s)) }
 
-// WorstOf are the worst of these rows, so many at most, the worst first.
-func WorstOf(rows []Row, most int) []Row {
-	slices.SortFunc(rows, Worse)
-	return rows[:min(most, len(rows))]
-}
-
-func (r Row) weight() int {
-	if r.Need != nil {
-		return -1
+// Rank is a text by which the worst row comes first: those that wait for a person, then those whose training stands still. What has been so for
+// longest comes first. No two workloads have the same.
+func (r Row) Rank() string {
+	weight := "0"
+	if r.Need == nil {
+		weight = RankedBefore(r.State)
 	}
-	return slices.Index(weights, r.State)
+	return weight + " " + RankTime(r.Since) + " " + r.Workload
 }
+
+// RankTime is a time in a text by which things are sorted.
+func RankTime(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000000Z") }
+
+// Worse compares two rows for a table whose worst row comes first.
+func Worse(a, b Row) int { return strings.Compare(a.Rank(), b.Rank()) }
 
 // InTouch reports whether the crew was heard lately: it writes a line every five minutes while steps advance.
 func (t Training) InTouch(now time.Time) bool {
@@ -133,4 +133,12 @@ func (c Cost) Short() string {
 		return fmt.Sprintf("$%.2f", c.ChipHours*c.ChipHourPrice)
 	}
 	return fmt.Sprintf("%.1f chip-hours", c.ChipHours)
+}
+
+// AwayText is how long the training stood still.
+func (c Cost) AwayText() string {
+	if c.AtLeast {
+		return ">= " + events.Span(c.Away())
+	}
+	return events.Span(c.Away())
 }

@@ -2,6 +2,8 @@ package view
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"pitstop.internal/events"
@@ -17,9 +19,10 @@ type Line struct {
 	At   time.Time `json:"at"`
 	Kind LineKind  `json:"kind"`
 	Text string    `json:"text"`
-	// Reason says why; Source is the ID of the log entry or message behind the line.
+	// Reason says why; Source is the ID of the log entry or message behind the line, and Logged says that it is an entry of Cloud Logging.
 	Reason string `json:"reason,omitzero"`
 	Source string `json:"source,omitzero"`
+	Logged bool   `json:"logged,omitzero"`
 	// Code is the reason of a refusal, a hold or an end, in one word.
 	Code  reason.Code `json:"code,omitzero"`
 	Phase Phase       `json:"phase"`
@@ -111,6 +114,38 @@ func (c Call) Came() string {
 		text += fmt.Sprintf(", and %d more times until %s", c.Folded, c.Until.UTC().Format("Jan 2 15:04:05"))
 	}
 	return text
+}
+
+// HasManyCalls reports whether the calls are too many to be shown each, unless somebody asks.
+func (in Incident) HasManyCalls() bool {
+	const most = 8
+	return len(in.Calls)+in.CallsLeftOut > most
+}
+
+// CallsText says how many calls of each method there were, and how many of them failed.
+func (in Incident) CallsText() string {
+	var methods, parts []string
+	made, failed := map[string]int{}, map[string]int{}
+	for _, c := range in.Calls {
+		if !slices.Contains(methods, c.Method) {
+			methods = append(methods, c.Method)
+		}
+		made[c.Method] += 1 + c.Folded
+		if c.Code != "" {
+			failed[c.Method] += 1 + c.Folded
+		}
+	}
+	for _, m := range methods {
+		part := events.Number(int64(made[m])) + " " + m
+		if n := failed[m]; n > 0 {
+			part += fmt.Sprintf(" (%s in vain)", events.Number(int64(n)))
+		}
+		parts = append(parts, part)
+	}
+	if n := in.CallsLeftOut; n > 0 {
+		parts = append(parts, events.Number(int64(n))+" that are not stored")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Spoken is an order that a person gave, as the workload keeps it.

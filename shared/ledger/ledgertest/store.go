@@ -139,21 +139,28 @@ func (c *stored) Delete(_ context.Context, key string) error {
 
 func (c *stored) Query(_ context.Context, q ledger.Query) (found []ledger.Record, err error) {
 	defer c.lock()()
+	var fits []*ledger.Record
 	for _, r := range c.sorted {
+		if due := q.Due.IsZero() || !r.Due.IsZero() && !r.Due.After(q.Due); due && strings.HasPrefix(r.ID, q.Prefix) && (q.Ranks == nil || q.Ranks.Has(r.Rank)) {
+			fits = append(fits, r)
+		}
+	}
+	if q.Ranks != nil {
+		slices.SortFunc(fits, func(a, b *ledger.Record) int { return strings.Compare(a.Rank, b.Rank) })
+		if q.Ranks.Last {
+			slices.Reverse(fits)
+		}
+		fits = fits[:min(len(fits), q.Ranks.Limit)]
+	}
+	for _, r := range fits {
 		switch {
-		case !q.Due.IsZero() && (r.Due.IsZero() || r.Due.After(q.Due)):
-		case !q.To.IsZero() && (r.Expires.Before(q.From) || !r.Expires.Before(q.To)):
 		case q.Keys:
 			found = append(found, ledger.Record{ID: r.ID})
+		case q.Rows:
+			found = append(found, ledger.Record{ID: r.ID, Rank: r.Rank, Row: r.Row})
 		default:
 			found = append(found, *r)
 		}
-	}
-	if !q.To.IsZero() {
-		slices.SortStableFunc(found, func(a, b ledger.Record) int { return b.Expires.Compare(a.Expires) })
-	}
-	if q.Limit > 0 {
-		found = found[:min(len(found), q.Limit)]
 	}
 	return found, nil
 }
@@ -168,6 +175,8 @@ type kept struct {
 	Schema     int       `json:"schema"`
 	Due        time.Time `json:"due,omitzero"`
 	Expires    time.Time `json:"expires,omitzero"`
+	Rank       string    `json:"rank,omitzero"`
+	Row        string    `json:"row,omitzero"`
 	Body       string    `json:"body"`
 }
 
@@ -178,7 +187,7 @@ func (s *Store) Save(w io.Writer) error {
 	e := json.NewEncoder(w)
 	for _, name := range slices.Sorted(maps.Keys(s.collections)) {
 		for _, r := range s.collections[name].sorted {
-			if err := e.Encode(kept{name, r.ID, r.Schema, r.Due, r.Expires, r.Body}); err != nil {
+			if err := e.Encode(kept{name, r.ID, r.Schema, r.Due, r.Expires, r.Rank, r.Row, r.Body}); err != nil {
 				return err
 			}
 		}
@@ -201,7 +210,7 @@ func (s *Store) Restore(r io.Reader) error {
 		if err != nil {
 			return err
 		}
-		if err := c.Put(context.Background(), &ledger.Record{ID: k.ID, Schema: k.Schema, Due: k.Due, Expires: k.Expires, Body: k.Body}); err != nil {
+		if err := c.Put(context.Background(), &ledger.Record{ID: k.ID, Schema: k.Schema, Due: k.Due, Expires: k.Expires, Rank: k.Rank, Row: k.Row, Body: k.Body}); err != nil {
 			return fmt.Errorf("document %d: %s in %s: %w", line, k.ID, k.Collection, err)
 		}
 	}

@@ -154,6 +154,9 @@ func about(q ledger.Query) (words string) {
 	if q.Keys {
 		words += "only ID"
 	}
+	if q.Ranks != nil || q.Prefix != "" || q.Rows {
+		words += "for a page"
+	}
 	return words
 }
 

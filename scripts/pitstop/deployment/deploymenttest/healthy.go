@@ -130,7 +130,7 @@ func (b *Bench) Loses(n int, every time.Duration) {
 	b.T.Helper()
 	for i := range n {
 		w := Healed("llama-8b", Noon.Add(-time.Duration(n-i)*every), 30*time.Minute, i)
-		if err := b.Ledger.SaveClosed(b.T.Context(), LlamaID, *w.Closed); err != nil {
+		if err := b.Ledger.SaveClosed(b.T.Context(), w, *w.Closed); err != nil {
 			b.T.Fatal(err)
 		}
 	}
