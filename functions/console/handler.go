@@ -17,7 +17,7 @@ import (
 type Deps struct {
 	// Ledger is only read.
 	Ledger   *ledger.Ledger
-	Policies page.Policies
+	Policies ledger.Policies
 	Audience string
 	// Keys reads the keys of Google's sign-in; nil reads them from Google.
 	Keys *http.Client
@@ -33,7 +33,7 @@ func New(ctx context.Context, d Deps) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	site := page.Site{Ledger: d.Ledger, Policies: func(context.Context) (page.Policies, error) { return d.Policies, nil }, Now: d.Now, Log: d.Log}
+	site := page.Site{Ledger: d.Ledger, Policies: func(context.Context) (ledger.Policies, error) { return d.Policies, nil }, Now: d.Now, Log: d.Log}
 	if d.Publisher != nil {
 		site.Orders = &page.Orders{Who: signin.Person, Give: d.give, Done: "sent; the story tells within seconds what has become of it"}
 	}

@@ -98,7 +98,7 @@ func token(r *http.Request, who string) string {
 }
 
 // forms are those about a workload; nil where the pages only show.
-func (s Site) forms(r *http.Request, w incident.Workload, now time.Time) *Forms {
+func (s Site) forms(r *http.Request, workload string, w incident.Workload, now time.Time) *Forms {
 	if s.Orders == nil {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (s Site) forms(r *http.Request, w incident.Workload, now time.Time) *Forms 
 	if err != nil {
 		return nil
 	}
-	f := &Forms{Workload: w.ID, Who: who, Token: token(r, who), Offers: orders.Offers(w, now), Last: slices.Clone(w.Shown(now).Orders)}
+	f := &Forms{Workload: workload, Who: who, Token: token(r, who), Offers: orders.Offers(w, now), Last: slices.Clone(w.Shown(now).Orders)}
 	slices.Reverse(f.Last)
 	f.Last = f.Last[:min(len(f.Last), mostLast)]
 	switch verb := evidence.Verb(r.URL.Query().Get("given")); verb { // whatever else a link says is not shown
@@ -182,6 +182,5 @@ func backTo(o orders.Order) string {
 		q.Set("workload", o.Workload)
 		return "/incidents?" + q.Encode()
 	}
-	project, name, _ := cut(o.Workload)
-	return "/incident/" + url.PathEscape(project) + "/" + url.PathEscape(name) + "/" + url.PathEscape(o.Incident) + "?" + q.Encode()
+	return incidentLink(o.Workload, o.Incident) + "?" + q.Encode()
 }

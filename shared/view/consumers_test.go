@@ -11,14 +11,14 @@ import (
 
 const heart = "pitstop.internal/shared/incident"
 
-// TestWhoShowsNamesNoFieldOfTheDocument: the command, the simulator, its judge and the notifications read what is shown. The packages of
+// TestWhoShowsNamesNoFieldOfTheDocument: the command, the pages, the simulator, its judge and the notifications read what is shown. The packages of
 // tests that write documents may name their fields.
 func TestWhoShowsNamesNoFieldOfTheDocument(t *testing.T) {
 	t.Parallel()
 	if named := fieldsNamed(t, "./shared/ledger"); len(named) == 0 {
 		t.Fatal("this test finds no field of the document in the ledger, which names many")
 	}
-	for _, where := range fieldsNamed(t, "./scripts/...", "./functions/notify", "./shared/jobterms") {
+	for _, where := range fieldsNamed(t, "./scripts/...", "./functions/notify", "./shared/jobterms", "./shared/page") {
 		t.Error(where)
 	}
 }

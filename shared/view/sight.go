@@ -59,5 +59,8 @@ func (s Sight) Lines(now time.Time) (all []SightLine) {
 // silence is how long patrol may be silent before nobody knows how a workload stands.
 const silence = time.Hour
 
+// KnownUntil is until when the states of the project's workloads are known.
+func (s Sight) KnownUntil() time.Time { return s.Ticked.Add(silence) }
+
 // Knows reports whether the states of the project's workloads are known.
-func (s Sight) Knows(now time.Time) bool { return now.Sub(s.Ticked) <= silence }
+func (s Sight) Knows(now time.Time) bool { return !now.After(s.KnownUntil()) }

@@ -93,7 +93,7 @@ func asking(next http.Handler) http.Handler {
 
 // Site is the pages about a deployment. Orders are given in the name of the one who started them, as in the terminal.
 func Site(d deployment.Deployment, l *ledger.Ledger, where deployment.Place) page.Site {
-	policies := func(ctx context.Context) (page.Policies, error) {
+	policies := func(ctx context.Context) (ledger.Policies, error) {
 		p, _, err := d.Policies(ctx, l)
 		return p, err
 	}

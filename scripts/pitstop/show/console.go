@@ -1,10 +1,6 @@
 package show
 
 import (
-	"bytes"
-	"io"
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/scripts/pitstop/cli"
@@ -21,7 +17,7 @@ func (d verbs) consoleCommand() *cobra.Command {
 		Use:   "console",
 		Short: "Show a deployment in the browser",
 		Long: "Serve pages about a deployment to your own browser, until you interrupt it: the fleet with the last 24 hours and what is announced,\n" +
-			"each incident as a picture and as words, and all incidents. On the pages of a workload you can approve, cancel, retry, pause and resume, as\n" +
+			"each incident as a picture and as words, all incidents, and what they add up to. On the pages of a workload you can approve, cancel, retry, pause and resume, as\n" +
 			"with the commands of these names. The pages answer on this machine alone, to whoever has the link that console prints.\n\n" +
 			"This needs roles/datastore.viewer, and orders need roles/datastore.user. A policy file needs roles/storage.objectViewer.",
 		Args: cli.NoArgs,
@@ -46,17 +42,4 @@ func (d verbs) consoleCommand() *cobra.Command {
 	where.Flags(c)
 	c.Flags().StringVar(&address, "listen", "127.0.0.1:0", "the loopback address to answer on")
 	return c
-}
-
-// keepPage writes a page into a file.
-func keepPage(out io.Writer, name string, write func(io.Writer) error) error {
-	var page bytes.Buffer
-	if err := write(&page); err != nil {
-		return err
-	}
-	if err := os.WriteFile(name, page.Bytes(), 0o600); err != nil {
-		return cli.Usage("--html: %w", err)
-	}
-	terminal.Print(out, "written to "+name+"; any browser shows it")
-	return nil
 }

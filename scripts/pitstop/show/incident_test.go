@@ -27,7 +27,7 @@ func TestAnIncidentIsFoundOpenClosedAndInTheArchive(t *testing.T) {
 	d := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 	l := d.Ledger
 	archived := deploymenttest.Healed("llama-8b", deploymenttest.Noon.Add(-20*cli.Day), time.Hour, 0).Closed
-	if err := l.SaveClosed(t.Context(), w.ID, *archived); err != nil {
+	if err := l.SaveClosed(t.Context(), w, *archived); err != nil {
 		t.Fatal(err)
 	}
 	for id, says := range map[string][]string{
@@ -56,7 +56,7 @@ func TestIncidentsAreListed(t *testing.T) {
 		for _, w := range []incident.Workload{
 			bert, deploymenttest.Healed(other.Name, ago(3), 12*time.Minute, 3), deploymenttest.Healed("llama-8b", ago(51), 12*time.Minute, 0),
 		} {
-			if err := d.Ledger.SaveClosed(t.Context(), w.ID, *w.Closed); err != nil {
+			if err := d.Ledger.SaveClosed(t.Context(), w, *w.Closed); err != nil {
 				t.Fatal(err)
 			}
 		}
