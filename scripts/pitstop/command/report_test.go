@@ -92,6 +92,24 @@ func TestReportTellsWhatHappened(t *testing.T) {
 	}
 }
 
+// TestReportIsKeptAsAPage with the same lines and tables, and a picture.
+func TestReportIsKeptAsAPage(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "report.html")
+	out, errOut, code := call(t, "["+strings.Join(night(), ",\n")+"]\n", "report", "--html", file, "-")
+	if code != cli.ExitDone || errOut != "" || out != "written to "+file+"; any browser shows it\n" {
+		t.Fatalf("exit code %d, stdout %q, stderr %q", code, out, errOut)
+	}
+	raw, err := os.ReadFile(file) //nolint:gosec // its own
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"<p>3 losses: 2 back, 1 not back</p>", "<td data-name=\"zone\">us-west4-a</td>", "2026-11, us-west4-a: 3 losses", "1 queued resource left over when the record ends"} {
+		if !strings.Contains(string(raw), want) {
+			t.Errorf("%q is not said in\n%s", want, raw)
+		}
+	}
+}
+
 // TestReportNamesTheYear where the record spans more than one, and where a loss is printed before the end is known.
 func TestReportNamesTheYear(t *testing.T) {
 	const year = 365 * 24 * 60

@@ -15,12 +15,14 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/layout"
+	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/goodput"
 	"pitstop.internal/scripts/pitstop/terminal"
 )
 
 func (d verbs) reportCommand() *cobra.Command {
 	var asJSON, every bool
+	var kept string
 	return d.recordCommand(&cobra.Command{
 		Use:   "report [FILE...]",
 		Short: "Say what really happened to TPUs, from the logs alone",
@@ -29,11 +31,18 @@ func (d verbs) reportCommand() *cobra.Command {
 			"in time. It simulates nothing, and it says which facts the logs do not hold. goodput has the rest of the same account.\n\n",
 	}, func(f *pflag.FlagSet) {
 		f.BoolVar(&asJSON, "json", false, "print one JSON object, with every loss")
+		f.StringVar(&kept, "html", "", "write the report as a page into this file, which fetches nothing")
 		f.BoolVar(&every, "losses", false, "list every loss, however many there are")
 	}, func(_ record, out, screen io.Writer) (teller, error) {
 		p := &reportPrinter{Printer: terminal.NewPrinter(screen, asJSON), every: every, columns: layout.Width()}
 		p.Out = out
-		return p, nil
+		switch {
+		case kept == "":
+			return p, nil
+		case asJSON || every:
+			return nil, cli.Usage("--html keeps the report as a page: leave out --json and --losses")
+		}
+		return newReportPage(p, kept), nil
 	})
 }
 

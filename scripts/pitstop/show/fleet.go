@@ -3,31 +3,56 @@ package show
 import (
 	"cmp"
 	"context"
-	"slices"
+	"io"
 	"time"
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/layout"
+	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/page"
 	"pitstop.internal/shared/view"
 )
 
 // sights say of each project of these workloads whether Pitstop sees it, the ones first that it has not seen for longest.
-func (d verbs) sights(ctx context.Context, l *ledger.Ledger, all []deployment.Workload) (found []view.Sight, err error) {
+func (d verbs) sights(ctx context.Context, l *ledger.Ledger, all []deployment.Workload) ([]view.Sight, error) {
+	var projects []string
 	for _, w := range all {
-		if slices.ContainsFunc(found, func(s view.Sight) bool { return s.Project == w.Project }) {
-			continue
-		}
-		s, err := l.Sight(ctx, w.Project, d.Now())
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, s)
+		projects = append(projects, w.Project)
 	}
-	slices.SortStableFunc(found, func(a, b view.Sight) int { return a.Ticked.Compare(b.Ticked) })
-	return found, nil
+	return l.Sights(ctx, projects, d.Now())
+}
+
+// keepFleet writes the fleet as a page into a file.
+func (d verbs) keepFleet(ctx context.Context, l *ledger.Ledger, name string, out io.Writer) error {
+	found, err := d.Workloads(ctx, l, nil)
+	if err != nil {
+		return err
+	}
+	policies, _, err := d.Policies(ctx, l)
+	if err != nil {
+		return err
+	}
+	f := page.Fleet{Frame: page.Frame{At: d.Now()}}
+	for _, w := range found {
+		f.Workloads = append(f.Workloads, ledger.View(ctx, policies, w.Document, d.Now()))
+	}
+	if f.Sights, err = d.sights(ctx, l, found); err != nil {
+		return err
+	}
+	pause, err := l.Pause(ctx)
+	if err != nil {
+		return err
+	}
+	if pause.Holds(d.Now()) {
+		f.Paused = "everything is paused " + PausedText(pause)
+	}
+	if err := f.ReadDay(ctx, l); err != nil {
+		return err
+	}
+	return cli.Keep(out, name, func(out io.Writer) error { return page.KeepFleet(out, f) })
 }
 
 // printSights prints whether Pitstop sees. Where it does not, that is said first and loudly, with what to do.

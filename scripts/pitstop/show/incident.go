@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -68,8 +67,8 @@ func (d verbs) incidentCommand() *cobra.Command {
 				return err
 			}
 			if kept != "" {
-				return keepPage(c.OutOrStdout(), kept, func(out io.Writer) error {
-					return page.WriteIncident(out, page.Incident{Frame: page.Frame{Title: in.ID, At: d.Now(), Alone: true}, Workload: w.ID, In: in})
+				return cli.Keep(c.OutOrStdout(), kept, func(out io.Writer) error {
+					return page.WriteIncident(out, page.Incident{Frame: page.Frame{Title: in.ID, At: d.Now(), Alone: true}, Of: w.Workload, In: in})
 				})
 			}
 			spent := list.CostOf(in)
@@ -166,13 +165,10 @@ func printIncident(p *terminal.Printer, w deployment.Workload, in view.Incident,
 	}
 }
 
-// mostCalls is how many calls an incident is shown with, unless all are asked for.
-const mostCalls = 8
-
 // printCalls prints the calls that an incident caused, with their results; of many, how many there were.
 func printCalls(p *terminal.Printer, in view.Incident, all bool) {
-	if len(in.Calls)+in.CallsLeftOut > mostCalls && !all {
-		terminal.Print(p.Out, "  calls     "+countCalls(in)+"; pitstop incident "+in.ID+" --all prints each")
+	if in.HasManyCalls() && !all {
+		terminal.Print(p.Out, "  calls     "+in.CallsText()+"; pitstop incident "+in.ID+" --all prints each")
 		return
 	}
 	if len(in.Calls) > 0 {
@@ -184,30 +180,4 @@ func printCalls(p *terminal.Printer, in view.Incident, all bool) {
 	for _, c := range in.Calls {
 		p.Row(c.At.UTC().Format("15:04:05"), c.Function, "", c.What(), terminal.WithCode(c.Came(), string(c.Code)))
 	}
-}
-
-// countCalls says how many calls of each method there were, and how many of them failed.
-func countCalls(in view.Incident) string {
-	var methods, parts []string
-	made, failed := map[string]int{}, map[string]int{}
-	for _, c := range in.Calls {
-		if !slices.Contains(methods, c.Method) {
-			methods = append(methods, c.Method)
-		}
-		made[c.Method] += 1 + c.Folded
-		if c.Code != "" {
-			failed[c.Method] += 1 + c.Folded
-		}
-	}
-	for _, m := range methods {
-		part := events.Number(int64(made[m])) + " " + m
-		if n := failed[m]; n > 0 {
-			part += fmt.Sprintf(" (%s in vain)", events.Number(int64(n)))
-		}
-		parts = append(parts, part)
-	}
-	if n := in.CallsLeftOut; n > 0 {
-		parts = append(parts, events.Number(int64(n))+" that are not stored")
-	}
-	return strings.Join(parts, ", ")
 }

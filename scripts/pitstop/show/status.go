@@ -54,6 +54,7 @@ const WatchEvery = 10 * time.Second
 func (d verbs) statusCommand() *cobra.Command {
 	var where deployment.Place
 	var asJSON, watch, needsMe bool
+	var kept string
 	c := &cobra.Command{
 		Use:   "status [WORKLOAD...]",
 		Short: "Print the state of every workload of a deployment",
@@ -78,6 +79,12 @@ func (d verbs) statusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if kept != "" {
+				if len(names) > 0 || asJSON || watch || needsMe {
+					return cli.Usage("--html keeps the whole fleet as it is now: leave out the names, --json, --watch and --needs-me")
+				}
+				return d.keepFleet(c.Context(), l, kept, c.OutOrStdout())
+			}
 			past := newHistorian(l)
 			look := func(ctx context.Context, out io.Writer) error {
 				if len(names) == 0 && !asJSON {
@@ -96,6 +103,7 @@ func (d verbs) statusCommand() *cobra.Command {
 	c.Flags().BoolVar(&asJSON, "json", false,
 		"print one JSON object per workload: how it stands, its policy, the next decision, and what the API shows")
 	c.Flags().BoolVar(&watch, "watch", false, "look again and again, until you interrupt it")
+	c.Flags().StringVar(&kept, "html", "", "write the fleet as a page into this file, which fetches nothing")
 	c.Flags().BoolVar(&needsMe, "needs-me", false, "leave out the workloads that need nobody")
 	return c
 }

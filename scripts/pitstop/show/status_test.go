@@ -166,7 +166,7 @@ func TestStatusReadsOneListing(t *testing.T) {
 	if lines := strings.Count(got, "demo/w"); err != nil || lines != n || strings.Count(got, "\n") > n+10 {
 		t.Errorf("%v, %d workloads in %d lines", err, lines, strings.Count(got, "\n"))
 	}
-	if calls != 6 { // the listing, the pause, the settings, the pulse, the canary, what is left over
+	if calls != 7 { // the listing, the pause, the settings, which projects tick, the pulse, the canary, what is left over
 		t.Errorf("%d calls of the store", calls)
 	}
 }

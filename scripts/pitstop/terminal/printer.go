@@ -25,6 +25,8 @@ type Printer struct {
 	Out    io.Writer
 	AsJSON bool
 	Colour bool
+	// TakeTable takes the tables that would be printed; nil prints them.
+	TakeTable func(title string, rows [][]string)
 }
 
 // NewPrinter prints in colour if out is a screen in colour.

@@ -17,6 +17,10 @@ func LastMaintenance(at time.Time) string {
 // Table prints a table and an empty line; beyond so many rows it says how many more there are. 0 is no bound. Where the screen is too
 // narrow for the table, only the first columns, head of them, stand side by side. The others follow under them, with their names.
 func (p *Printer) Table(title string, most, head int, rows [][]string) {
+	if p.TakeTable != nil {
+		p.TakeTable(title, rows)
+		return
+	}
 	Print(p.Out, p.Paint(Bold, title))
 	shown := rows
 	if most > 0 && len(rows) > most+1 {
