@@ -1,0 +1,174 @@
+package browser_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/dev/browser"
+	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
+	"pitstop.internal/scripts/sim/replay"
+	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/page"
+	"pitstop.internal/shared/policy"
+)
+
+// Variables of the environment: the first turns these tests on, the second names the script of axe-core, and the third a folder for the pictures.
+const (
+	wanted   = "PITSTOP_BROWSER"
+	axe      = "PITSTOP_AXE"
+	pictures = "PITSTOP_PICTURES"
+)
+
+// open starts a browser, or skips the test.
+func open(t *testing.T) *browser.Browser {
+	t.Helper()
+	if os.Getenv(wanted) != "1" {
+		t.Skipf("no browser is started: run the test with %s=1", wanted)
+	}
+	b, err := browser.Start(context.WithoutCancel(t.Context()))
+	if errors.Is(err, browser.ErrMissing) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// evil is a name that would like to be more.
+const evil = `</title><script>document.title="broken"</script><img src=http://evil.example/x onerror=alert(1)>` + "\u202e\x1b[31m"
+
+// site serves the pages of a ledger at a time, and returns their address.
+func site(t *testing.T, l *ledger.Ledger, now time.Time) string {
+	t.Helper()
+	s := httptest.NewServer(page.Site{
+		Ledger: l, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
+		Policies: func(context.Context) (ledger.Policies, error) { return presets{}, nil },
+	}.Handler())
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// presets are the policies without a file.
+type presets struct{}
+
+// For implements ledger.Policies.
+func (presets) For(_ context.Context, label string) policy.Policy {
+	return (*policy.File)(nil).For(label, policy.Everything())
+}
+
+// fleet serves a fleet in which there is one workload of each kind, and a past.
+func fleet(t *testing.T) string {
+	t.Helper()
+	announced := deploymenttest.Training("gemma").Announces(events.Notice{Status: events.NoticePending, WindowStart: deploymenttest.Noon.Add(9 * time.Hour), WindowEnd: deploymenttest.Noon.Add(12 * time.Hour)})
+	b := deploymenttest.New(t, ledgertest.NewStore().Open,
+		deploymenttest.Trains("bert"), deploymenttest.Asking(), announced.Workload, deploymenttest.Training("gpt").GivesUp(2).Workload,
+		deploymenttest.Training(evil).Reads(deploymenttest.Is(evidence.Lost, "PREEMPTED")).Workload,
+	)
+	for i := range 60 {
+		zone := []string{"us-west4-a", "us-central1-a", "europe-west4-b"}[i%3]
+		w := deploymenttest.Healed("bert", deploymenttest.Noon.Add(-time.Duration(i*i)*2*time.Hour), time.Duration(10+i)*time.Minute, i)
+		w.Slices[0].Zone = zone
+		if err := b.Ledger.SaveClosed(t.Context(), w, *w.Closed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return site(t, b.Ledger, deploymenttest.Noon)
+}
+
+// played serves what a recorded incident left in its ledger, and returns the address of its page.
+func played(t *testing.T, name string) string {
+	t.Helper()
+	r, err := replay.Load("../../../events/testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var opened ledger.Opener
+	story, err := replay.Run(t.Context(), name, r.Scenario, r.Records, replay.Options{Options: world.Options{Policy: r.Policy, Hooks: world.Hooks{
+		Ledger: func(database string, open ledger.Opener) ledger.Opener {
+			if database == "ledger" {
+				opened = open
+			}
+			return open
+		},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := story.Ended[len(story.Ended)-1]
+	return site(t, ledger.New(opened), last.Closed.Add(time.Hour)) + "/incident/" + last.Workload + "/" + last.ID
+}
+
+// TestPagesInABrowser opens each page at two widths, in light and in dark: its console has no fault, it asks for nothing elsewhere, it is no wider than
+// the window, and axe-core finds nothing.
+func TestPagesInABrowser(t *testing.T) {
+	b := open(t)
+	rules, folder := os.Getenv(axe), os.Getenv(pictures)
+	script, err := os.ReadFile(rules) //nolint:gosec // the gate names it
+	if rules != "" && err != nil {
+		t.Fatal(err)
+	}
+	home := fleet(t)
+	for name, address := range map[string]string{
+		"fleet": home + "/", "incidents": home + "/incidents", "filtered": home + "/incidents?cause=host_error&zone=us-west4-a&from=2026-01-01", "losses": home + "/losses",
+		"asking": home + "/incident/demo/llama-8b/llama-8b-20261121-3", "nothing": home + "/incidents?workload=none",
+		"preemption": played(t, "preemption"), "maintenance": played(t, "maintenance"), "stockout": played(t, "spot-to-on-demand"),
+	} {
+		for _, width := range []int{360, 1280} {
+			for _, dark := range []bool{false, true} {
+				must(t, b.Screen(width, dark))
+				b.Seen()
+				must(t, b.Open(address))
+				var wide int
+				must(t, b.Run("document.documentElement.scrollWidth", &wide))
+				seen := b.Seen()
+				if len(seen.Faults) > 0 || wide > width {
+					t.Errorf("%s at %d: %d wide, %q", name, width, wide, seen.Faults)
+				}
+				for _, asked := range seen.Requests {
+					if !strings.HasPrefix(asked, home) && !strings.HasPrefix(asked, address[:strings.LastIndex(address, ":")]) && !strings.HasPrefix(asked, "data:") {
+						t.Errorf("%s asks for %s", name, asked)
+					}
+				}
+				if folder != "" {
+					shot, err := b.Picture()
+					must(t, err)
+					must(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("%s-%d-%s.png", name, width, map[bool]string{true: "dark", false: "light"}[dark])), shot, 0o600)) //nolint:gosec // the caller names the folder
+				}
+				if rules == "" {
+					continue
+				}
+				must(t, b.Run(string(script), nil))
+				var found []string
+				must(t, b.Run(`axe.run().then(r => r.violations.map(v => v.id + ": " + v.help + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 200)).join(" | ")))`, &found))
+				for _, f := range found {
+					t.Errorf("%s at %d, dark %v: axe-core: %s", name, width, dark, f)
+				}
+			}
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
