@@ -1,14 +1,16 @@
 package logs
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
-
-	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/logfile"
@@ -177,7 +179,7 @@ type spool struct {
 	// runs are the places of the runs that are left; size is where the next one goes.
 	runs []extent
 	size int64
-	buf  []byte
+	buf  bytes.Buffer
 }
 
 type extent struct{ from, to int64 }
@@ -191,33 +193,26 @@ func newSpool() (*spool, error) {
 	return &spool{f: f}, nil
 }
 
-// keptEntry are the fields of an entry that report reads.
+// keptEntry is an entry in the temporary file. Its encoding has no false behind a pointer: Resumes says that a call sets suspend to it.
 type keptEntry struct {
-	ID, Kind, Ignored string `json:",omitzero"`
-	Time, Received    time.Time
-	Subject           events.Subject     `json:",omitzero"`
-	Cause             events.Cause       `json:",omitzero"`
-	Notice            events.Notice      `json:",omitzero"`
-	Call              events.Call        `json:",omitzero"`
-	Crew              *events.CrewReport `json:",omitzero"`
-	Cluster           *events.Cluster    `json:",omitzero"`
+	events.Entry
+	Resumes bool
 }
 
 func (s *spool) add(all []logfile.Reading) error {
-	s.buf = s.buf[:0]
 	run := make([]keptEntry, len(all))
 	for i := range all {
-		e := &all[i].Entry
-		run[i] = keptEntry{e.ID, string(e.Kind), e.Ignored, e.Time, e.Received, e.Subject, e.Cause, e.Notice, e.Call, e.Crew, e.Cluster}
+		suspend := all[i].Entry.Call.Suspend
+		run[i] = keptEntry{all[i].Entry, suspend != nil && !*suspend}
 	}
-	var err error
-	if s.buf, err = json.Marshal(run); err != nil {
+	s.buf.Reset()
+	if err := gob.NewEncoder(&s.buf).Encode(run); err != nil {
 		return err
 	}
-	if _, err := s.f.WriteAt(s.buf, s.size); err != nil {
+	if _, err := s.f.WriteAt(s.buf.Bytes(), s.size); err != nil {
 		return fmt.Errorf("a record in descending order needs room for a temporary file: %w", err)
 	}
-	to := s.size + int64(len(s.buf))
+	to := s.size + int64(s.buf.Len())
 	s.runs = append(s.runs, extent{s.size, to})
 	s.size = to
 	return nil
@@ -232,23 +227,18 @@ func (s *spool) next(backward bool, into []logfile.Reading) ([]logfile.Reading, 
 	} else {
 		s.runs = s.runs[1:]
 	}
-	raw := make([]byte, at.to-at.from)
-	if _, err := s.f.ReadAt(raw, at.from); err != nil && !errors.Is(err, io.EOF) {
-		return into, err
-	}
 	var run []keptEntry
-	if err := json.Unmarshal(raw, &run); err != nil {
+	if err := gob.NewDecoder(bufio.NewReader(io.NewSectionReader(s.f, at.from, at.to-at.from))).Decode(&run); err != nil {
 		return into, err
 	}
-	for i := range run {
-		k := &run[i]
-		if backward {
-			k = &run[len(run)-1-i]
+	if backward {
+		slices.Reverse(run)
+	}
+	for _, k := range run {
+		if k.Resumes {
+			k.Call.Suspend = new(bool)
 		}
-		into = append(into, logfile.Reading{Entry: events.Entry{
-			ID: k.ID, Kind: events.Kind(k.Kind), Ignored: k.Ignored, Time: k.Time, Received: k.Received, Subject: k.Subject, Cause: k.Cause,
-			Notice: k.Notice, Call: k.Call, Crew: k.Crew, Cluster: k.Cluster,
-		}})
+		into = append(into, logfile.Reading{Entry: k.Entry})
 	}
 	return into, nil
 }
