@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,8 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/dev/browser"
+	"pitstop.internal/scripts/pitstop/console"
+	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
 	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
@@ -170,5 +173,53 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestEachVerbIsClickedThrough: whoever opens the link of the console gives each order there: without its reason the browser keeps the form, and
+// with it the page says what came of it, and the workload's record has the name and the reason.
+func TestEachVerbIsClickedThrough(t *testing.T) {
+	b := open(t)
+	must(t, b.Screen(360, false))
+	bench := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Trains("bert"), deploymenttest.Asking(),
+		deploymenttest.Training("gpt").GivesUp(2).Workload, deploymenttest.Training("t5").IsPaused(time.Time{}).Workload)
+	s, err := console.Listen(t.Context(), "127.0.0.1:0", console.Site(bench.Deployment, bench.Ledger, deployment.Place{Project: "demo"}).Handler())
+	must(t, err)
+	ctx, end := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx) }()
+	defer func() {
+		end()
+		must(t, <-done)
+	}()
+	must(t, b.Open(s.Link))
+	home := strings.Split(s.Link, "/?")[0]
+	for _, c := range []struct {
+		verb     evidence.Verb
+		workload string
+	}{{evidence.VerbPause, "demo/bert"}, {evidence.VerbApprove, "demo/llama-8b"}, {evidence.VerbCancel, "demo/llama-8b"}, {evidence.VerbRetry, "demo/gpt"}, {evidence.VerbResume, "demo/t5"}} {
+		must(t, b.Open(home+"/incidents?workload="+url.QueryEscape(c.workload)))
+		b.Seen()
+		press := fmt.Sprintf(`document.querySelector("form.order:has(#why-%s) button").click()`, c.verb)
+		must(t, b.Run(press, nil))
+		var stays bool
+		must(t, b.Run(fmt.Sprintf(`document.querySelector("#why-%s:invalid") !== null`, c.verb), &stays))
+		if !stays {
+			t.Errorf("%s: it is given without a reason", c.verb)
+		}
+		must(t, b.Run(fmt.Sprintf(`document.querySelector("#why-%s").value = "<b>because</b>"`, c.verb), nil))
+		must(t, b.Run(press, nil))
+		must(t, b.Loaded())
+		var said string
+		must(t, b.Run(`document.querySelector("[role=status]")?.textContent ?? document.title + ": " + document.body.textContent`, &said))
+		w, _, err := bench.Ledger.Workload(t.Context(), c.workload)
+		must(t, err)
+		given := w.Shown(deploymenttest.Noon).Orders
+		if len(given) == 0 || given[len(given)-1].Verb != c.verb || given[len(given)-1].By != "ada@example.com" || given[len(given)-1].Why != "<b>because</b>" {
+			t.Errorf("%s: the page says %q, and the record has %+v", c.verb, said, given)
+		}
+		if seen := b.Seen(); len(seen.Faults) > 0 {
+			t.Errorf("%s: %q", c.verb, seen.Faults)
+		}
 	}
 }
