@@ -56,9 +56,11 @@ func TestWhatPitstopWouldHaveDone(t *testing.T) {
 	t.Parallel()
 	node := "projects/p/locations/us-west4-a/nodes/llama"
 	in := view.Incident{PlannedCalls: []view.Planned{
-		{Action: events.ActionVerify}, {Action: events.ActionDelete, Resource: node},
+		{Action: events.ActionVerify},
+		{Action: events.ActionDelete, Resource: node},
 		{Action: events.ActionCreate, Resource: node, Slice: "llama", Zones: []view.ZoneFit{{Place: view.Place{Zone: "us-west4-b", Capacity: events.OnDemand}}, {}}},
-		{Action: events.ActionAdmit}, {Action: events.ActionAdmit},
+		{Action: events.ActionAdmit},
+		{Action: events.ActionAdmit},
 	}}
 	if got, want := in.WouldText(), "Pitstop would have deleted llama, created llama in us-west4-b on demand and let the training run there"; got != want {
 		t.Errorf("%q, want %q", got, want)
