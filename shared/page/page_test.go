@@ -85,7 +85,15 @@ func pages(t *testing.T) map[string][]byte {
 		"kept fleet": write(func(out *bytes.Buffer) error { return page.KeepFleet(out, fleet(3)) }),
 		"kept report": write(func(out *bytes.Buffer) error {
 			r := page.Report{Frame: page.Frame{Title: evil, At: noon}, Parts: []page.Part{{Lines: []string{evil}}, {Title: evil, Rows: [][]string{{evil, "b"}, {"c", evil}}}}}
-			r.Months.Add("2026-11", evil, 2)
+			months := page.Columns{Name: "months", Title: evil, Unit: "losses"}
+			months.Add("2026-11", evil, 2)
+			r.Parts = append(r.Parts, months.Part(), page.Part{
+				Cascade: &page.Cascade{Name: "cascade", Title: evil, Whole: evil, Taken: []page.Step{{Name: evil, Says: evil, Size: 1}}, Left: page.Step{Name: evil, Size: 2}},
+				Strips: &page.Strips{Name: "strips", Title: evil, From: noon.Add(-time.Hour), To: noon, Lanes: []page.Strip{
+					{Name: evil, Still: []page.Stretch{{noon.Add(-time.Minute), noon}}, Marks: []page.Mark{{At: noon, Kind: page.Trouble, Says: evil}}},
+				}},
+				Curve: &page.Curve{Name: "curve", Title: evil, Points: []page.Reached{{time.Minute, 1, 2, 3}, {time.Hour, 4, 5, 6}}, Here: time.Minute, Best: time.Hour},
+			})
 			return page.WriteReport(out, r)
 		}),
 		"nobody": write(func(out *bytes.Buffer) error {

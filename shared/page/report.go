@@ -1,19 +1,43 @@
 package page
 
-import "io"
+import (
+	"cmp"
+	"io"
+	"slices"
+	"strconv"
+)
 
-// Report is a page of lines and tables that others have made, with the picture of what was lost in which month. It is kept as a file.
+// Report is a page of lines, tables and pictures that others have made. It is kept as a file.
 type Report struct {
 	Frame
-	Months Columns
-	Parts  []Part
+	Parts []Part
 }
 
-// Part is lines, or a table with its title, whose first row has the names of the columns.
+// Part is lines, or a table with its title, whose first row has the names of the columns. The table may stand below a picture of the same.
 type Part struct {
 	Lines []string
 	Title string
 	Rows  [][]string
+
+	Cascade *Cascade
+	Strips  *Strips
+	Curve   *Curve
+	Columns *Columns
+}
+
+// Heading is the title of the picture; empty where there is none.
+func (p Part) Heading() string {
+	switch {
+	case p.Cascade != nil:
+		return p.Cascade.Title
+	case p.Strips != nil:
+		return p.Strips.Title
+	case p.Curve != nil:
+		return p.Curve.Title
+	case p.Columns != nil:
+		return p.Columns.Title
+	}
+	return ""
 }
 
 // Names are the names of the columns, and Cells the other rows.
@@ -25,6 +49,17 @@ func (p Part) Cells() [][]string { return p.Rows[1:] }
 // WriteReport writes the page.
 func WriteReport(out io.Writer, r Report) error {
 	r.Alone = true
-	r.Months.Name, r.Months.Title, r.Months.Unit = "months", "Losses by month and zone", "losses"
 	return render(out, "report", r)
+}
+
+// Part is the picture with a table of the same numbers: a row for each month and zone.
+func (c *Columns) Part() Part {
+	rows := [][]string{{"month", "zone", c.Unit}}
+	for m, zones := range c.counts {
+		for z, n := range zones {
+			rows = append(rows, []string{m, z, strconv.Itoa(n)})
+		}
+	}
+	slices.SortFunc(rows[1:], func(a, b []string) int { return cmp.Or(cmp.Compare(b[0], a[0]), cmp.Compare(a[1], b[1])) })
+	return Part{Title: "the same as a table", Rows: rows, Columns: c}
 }

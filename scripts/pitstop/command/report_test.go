@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -99,7 +100,7 @@ func TestReportIsKeptAsAPage(t *testing.T) {
 	if code != cli.ExitDone || errOut != "" || out != "written to "+file+"; any browser shows it\n" {
 		t.Fatalf("exit code %d, stdout %q, stderr %q", code, out, errOut)
 	}
-	raw, err := os.ReadFile(file) //nolint:gosec // its own
+	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -641,6 +642,51 @@ func TestGoodputTellsWhereTheTimeWent(t *testing.T) {
 	}
 	if out, _, code = call(t, "[]", "goodput", "-"); code != cli.ExitDone || out != "" {
 		t.Errorf("of nothing: exit code %d, %q", code, out)
+	}
+}
+
+// TestGoodputIsKeptAsAPage with the same figures, and pictures of them. It stays small, however much was lost.
+func TestGoodputIsKeptAsAPage(t *testing.T) {
+	t.Setenv("COLUMNS", "300")
+	long := []string{}
+	for i := range 2000 { // in 400 days
+		begins, node := float64(288*i), fmt.Sprintf("n%d", i%25)
+		long = append(long, called(begins, "CreateNode", node, watchdog, "first"), called(begins+4, "CreateNode", node, watchdog, "last"),
+			happened(begins+200, fmt.Sprintf(`"methodName":"tpu.nodes.terminate","resourceName":"projects/mine/locations/us-west4-%c/nodes/%s"`, 'a'+i%3, node), "system_event", ""))
+	}
+	cell := regexp.MustCompile(`\S+( \S+)*`)
+	for name, record := range map[string][]string{"one loss": interrupted(), "many saves": losing(30), "many losses": long} {
+		file := filepath.Join(t.TempDir(), "goodput.html")
+		entries := strings.Join(record, "\n")
+		if out, errOut, code := call(t, entries, "goodput", "--html", file, "-"); code != cli.ExitDone || out != "written to "+file+"; any browser shows it\n" {
+			t.Fatalf("%s: exit code %d, stdout %q, stderr %q", name, code, out, errOut)
+		}
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := html.UnescapeString(string(raw))
+		text, _, _ := call(t, entries, "goodput", "-")
+		for line := range strings.Lines(text) {
+			for _, figure := range cell.FindAllString(line, -1) {
+				if !strings.Contains(page, figure) && !strings.Contains(line, "more rows") {
+					t.Errorf("%s: the page does not say %q of %q", name, figure, line)
+				}
+			}
+		}
+		pictures := []string{`id="cascade-title"`, `id="strips-title"`, `id="months-title"`}
+		if name == "many saves" {
+			pictures = append(pictures, `id="curve0-title"`, "you are here")
+		}
+		for _, want := range pictures {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s: the page has no %s", name, want)
+			}
+		}
+		if len(raw) > 300<<10 {
+			t.Errorf("%s: the page has %d bytes", name, len(raw))
+		}
+		t.Logf("%s: %d bytes", name, len(raw))
 	}
 }
 

@@ -60,6 +60,8 @@ type Account struct {
 	lead  time.Duration
 	// Lost is called with each loss as soon as it is known how it ended.
 	lost func(Loss)
+	// Stopped is called with each interruption that is over, and at the end with those that are not; nil for nobody.
+	Stopped func(Interruption)
 
 	report   Report
 	machines map[key]*machine

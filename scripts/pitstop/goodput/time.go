@@ -308,8 +308,11 @@ func (a *Account) mended(w *workload, at time.Time) {
 	a.remember(*b)
 }
 
-// remember keeps an interruption if it is among the dearest.
+// remember hands an interruption on, and keeps it if it is among the dearest.
 func (a *Account) remember(b Interruption) {
+	if a.Stopped != nil {
+		a.Stopped(b)
+	}
 	i, _ := slices.BinarySearchFunc(a.dear, b, func(x, y Interruption) int {
 		return cmp.Or(cmp.Compare(y.Lost(), x.Lost()), x.From.Compare(y.From), strings.Compare(x.Project, y.Project), strings.Compare(x.Workload, y.Workload))
 	})

@@ -82,15 +82,22 @@ const rates = 19
 func (r Record) Weigh(every time.Duration) Advice {
 	a := Advice{Every: every, Least: math.Inf(1), Most: math.Inf(-1)}
 	for i := range rates {
-		between := r.between(float64(i+1) / (rates + 1))
-		reached := func(every time.Duration) float64 {
-			return Goodput(max(every-r.Save, time.Second), r.Save, between, r.Back)
-		}
-		gain := 100 * (reached(every) - reached(r.Every))
+		gain := 100 * (r.reached(every, i) - r.reached(r.Every, i))
 		a.Gain += gain / rates
 		a.Least, a.Most = min(a.Least, gain), max(a.Most, gain)
 	}
 	return a
+}
+
+// Reached is the share of the time that a time between two saves makes productive: the likely one, and the bounds in which nine in ten of the
+// rates of loss lie that the record allows.
+func (r Record) Reached(every time.Duration) (least, likely, most float64) {
+	return r.reached(every, rates-1), r.reached(every, rates/2), r.reached(every, 0)
+}
+
+// reached is the share at one of the rates, the lowest first.
+func (r Record) reached(every time.Duration, rate int) float64 {
+	return Goodput(max(every-r.Save, time.Second), r.Save, r.between(float64(rate+1)/(rates+1)), r.Back)
 }
 
 // between is the time between losses at a quantile of the belief about their rate. After the record that is a Gamma distribution; its

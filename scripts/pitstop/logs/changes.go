@@ -75,19 +75,32 @@ func (p *goodputPrinter) changesOf(r goodput.Report) []change {
 	return out
 }
 
-// intervalOf is the time between two saves that loses least for a workload, if it surely gains something.
-func intervalOf(w goodput.Workload) (c change, ok bool) {
+// savesOf is what a workload's saves and losses say; false where its crew does not tell of saves.
+func savesOf(w goodput.Workload) (r interval.Record, ok bool) {
 	saving := w.Time(goodput.Saving)
 	if w.Unsplit || saving == 0 || w.SaveSteps == 0 || w.Stepped == 0 || w.Pace == 0 {
-		return c, false // its saves are not told
+		return r, false
 	}
 	save := time.Duration(float64(saving) * float64(w.SaveSteps) / float64(w.Stepped))
-	r := interval.Record{
+	return interval.Record{
 		Losses: w.Unsaved, Trained: w.Time(goodput.Productive, goodput.Saving, goodput.Again), Back: w.Away / time.Duration(max(1, w.Stops)),
 		Save: save, Every: time.Duration(w.SaveSteps)*w.Pace + save,
+	}, true
+}
+
+// bestSteps is from how many steps to save on a workload loses least.
+func bestSteps(w goodput.Workload, r interval.Record) int64 {
+	return max(1, int64(math.Round(float64(interval.Best(r.Save, interval.BetweenLosses(r.Losses, r.Trained)))/float64(w.Pace))))
+}
+
+// intervalOf is the time between two saves that loses least for a workload, if it surely gains something.
+func intervalOf(w goodput.Workload) (c change, ok bool) {
+	r, ok := savesOf(w)
+	if !ok {
+		return c, false
 	}
-	steps := max(1, int64(math.Round(float64(interval.Best(save, interval.BetweenLosses(r.Losses, r.Trained)))/float64(w.Pace))))
-	a := r.Weigh(time.Duration(steps)*w.Pace + save)
+	steps := bestSteps(w, r)
+	a := r.Weigh(time.Duration(steps)*w.Pace + r.Save)
 	return change{
 		Workload: w.Name, PointsAtLeast: hundredths(a.Least), PointsAtMost: hundredths(a.Most),
 		Change: fmt.Sprintf("save every %s steps (%s) instead of %s (%s)", events.Number(steps), events.Span(a.Every.Round(time.Second)),
@@ -143,5 +156,5 @@ func (p *goodputPrinter) changes(all []change) {
 		}
 		rows = append(rows, []string{c.Change, gain, cmp.Or(c.Workload, "-"), dollars})
 	}
-	p.Table("what you may change, and what it would have gained", mostRows, 2, rows)
+	p.Table(titleChanges, mostRows, 2, rows)
 }

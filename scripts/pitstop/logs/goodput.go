@@ -29,7 +29,7 @@ import (
 
 func (d verbs) goodputCommand() *cobra.Command {
 	var asJSON bool
-	var priced string
+	var priced, kept string
 	return d.recordCommand(&cobra.Command{
 		Use:   "goodput [FILE...]",
 		Short: "Say where the training time went, and what it cost",
@@ -41,6 +41,7 @@ func (d verbs) goodputCommand() *cobra.Command {
 			"roles/datastore.viewer, the dearest interruptions have the IDs of their incidents.\n\n",
 	}, func(f *pflag.FlagSet) {
 		f.BoolVar(&asJSON, "json", false, "print one JSON object")
+		f.StringVar(&kept, "html", "", "write the account as a page with pictures into this file, which fetches nothing")
 		f.StringVar(&priced, "prices", "", "a file with your dollars for a chip-hour, as incident takes it")
 	}, func(o record, out, screen io.Writer) (teller, error) {
 		list, err := prices.Read(priced)
@@ -49,7 +50,13 @@ func (d verbs) goodputCommand() *cobra.Command {
 		}
 		p := &goodputPrinter{Printer: terminal.NewPrinter(screen, asJSON), verbs: d, project: o.project, prices: list}
 		p.Out = out
-		return p, nil
+		switch {
+		case kept == "":
+			return p, nil
+		case asJSON:
+			return nil, cli.Usage("--html keeps the account as a page: leave out --json")
+		}
+		return newGoodputPage(p, kept), nil
 	})
 }
 
@@ -60,6 +67,8 @@ type goodputPrinter struct {
 	// project is the one whose ledger names incidents; empty for none.
 	project string
 	prices  prices.List
+	// sheet is what was told in the end.
+	sheet sheet
 }
 
 func (*goodputPrinter) loss(goodput.Loss) {}
@@ -135,6 +144,13 @@ func isLost(u goodput.Use) bool {
 	return u != goodput.Productive && u != goodput.Saving && u != goodput.Stopped && u != goodput.Unknown
 }
 
+// The titles of the tables that a page has a picture of.
+const (
+	titleUses    = "where the time went"
+	titleDearest = "the dearest interruptions"
+	titleChanges = "what you may change, and what it would have gained"
+)
+
 // end tells the account.
 func (p *goodputPrinter) end(ctx context.Context, r goodput.Report, faults int) error {
 	s := p.sheetOf(r, faults)
@@ -143,6 +159,7 @@ func (p *goodputPrinter) end(ctx context.Context, r goodput.Report, faults int) 
 			s.Unsure = append(s.Unsure, "the IDs of incidents: "+cli.OneLine(err))
 		}
 	}
+	p.sheet = s
 	if p.AsJSON {
 		return terminal.PrintJSON(p.Out, s)
 	}
@@ -159,7 +176,7 @@ func (p *goodputPrinter) end(ctx context.Context, r goodput.Report, faults int) 
 		line = "goodput " + points(s.GoodputPercent, s.DoubtPoints) + " %"
 	}
 	terminal.Print(p.Out, p.Paint(terminal.Bold, line)+" · "+terminal.Numbered(len(s.Workloads), "workload")+", "+terminal.SecondsText(s.Seconds)+" in all\n")
-	p.table("where the time went", "use", s.Uses, 0)
+	p.table(titleUses, "use", s.Uses, 0)
 	p.table("lost time by cause", "cause", s.ByCause, 0)
 	p.table("lost time by zone", "zone", s.ByZone, mostRows)
 	p.table("lost time by generation", "generation", s.ByGeneration, 0)
@@ -180,9 +197,7 @@ func (p *goodputPrinter) sheetOf(r goodput.Report, faults int) sheet {
 	order := func(x sum) int { return slices.Index(goodput.Uses, goodput.Use(x.Of)) }
 	slices.SortFunc(s.Uses, func(x, y sum) int { return cmp.Compare(order(x), order(y)) })
 	s.GoodputPercent, s.DoubtPoints = goodputOf(s.Uses)
-	for _, u := range s.Uses {
-		s.Seconds += u.Seconds
-	}
+	s.Seconds = wholeOf(s.Uses)
 	s.ByCause = p.sums(r.Workloads, func(k goodput.Kind) (string, bool) { return cmp.Or(string(k.Cause), "first start"), isLost(k.Use) })
 	s.ByZone = p.sums(r.Workloads, func(k goodput.Kind) (string, bool) { return k.Zone, isLost(k.Use) })
 	s.ByGeneration = p.sums(r.Workloads, func(k goodput.Kind) (string, bool) { return generationOf(k.Accelerator), isLost(k.Use) })
@@ -300,6 +315,14 @@ func points(percent, doubt float64) string {
 	return fmt.Sprintf("%.0f ± %.0f", percent, math.Ceil(doubt))
 }
 
+// wholeOf is the time of all sums, in seconds.
+func wholeOf(all []sum) (whole float64) {
+	for _, x := range all {
+		whole += x.Seconds
+	}
+	return whole
+}
+
 // table tells sums.
 func (p *goodputPrinter) table(title, of string, all []sum, most int) {
 	if len(all) == 0 {
@@ -309,15 +332,9 @@ func (p *goodputPrinter) table(title, of string, all []sum, most int) {
 	if p.prices != nil {
 		head = append(head, "dollars")
 	}
-	rows, whole := [][]string{head}, 0.0
+	rows, whole := [][]string{head}, wholeOf(all)
 	for _, x := range all {
-		whole += x.Seconds
-	}
-	for _, x := range all {
-		name := useTexts[goodput.Use(x.Of)]
-		if name == "" {
-			name = terminal.CauseText(events.Cause(x.Of))
-		}
+		name := cmp.Or(useTexts[goodput.Use(x.Of)], terminal.CauseText(events.Cause(x.Of)))
 		doubt := 100 * x.DoubtSeconds / whole
 		if of != "use" {
 			doubt *= 1 - x.Seconds/whole // what is lost in all is as much in doubt
@@ -432,5 +449,5 @@ func (p *goodputPrinter) interruptions(all []interruption) {
 		}
 		rows = append(rows, []string{b.At.UTC().Format("Jan 2 2006 15:04:05"), b.Workload, b.Zone, terminal.CauseText(b.Cause), away, again, chips(b.ChipHours), cmp.Or(b.Incident, "-")})
 	}
-	p.Table("the dearest interruptions", 0, 4, rows)
+	p.Table(titleDearest, 0, 4, rows)
 }

@@ -134,6 +134,9 @@ func (o record) read(ctx context.Context, sources []entries.Source, t teller, ba
 		all.lines = append(all.lines, t)
 	}
 	a := goodput.New(o.who, o.lead, t.loss)
+	if s, ok := t.(interface{ stopped(b goodput.Interruption) }); ok {
+		a.Stopped = s.stopped
+	}
 	for {
 		e, err := all.next(ctx)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"slices"
 	"strings"
 
 	"pitstop.internal/scripts/pitstop/cli"
@@ -12,30 +13,22 @@ import (
 	"pitstop.internal/shared/page"
 )
 
-// reportPage takes what a report prints, for a page.
-type reportPage struct {
-	*reportPrinter
-	// out is where the report would be printed, and file where the page is kept.
-	out  io.Writer
-	file string
-
-	text   bytes.Buffer
-	parts  []page.Part
-	months page.Columns
+// printed takes what a printer prints, for a page.
+type printed struct {
+	text  bytes.Buffer
+	parts []page.Part
 }
 
-// newReportPage keeps what a printer prints.
-func newReportPage(p *reportPrinter, file string) *reportPage {
-	k := &reportPage{reportPrinter: p, out: p.Out, file: file}
-	p.Printer = &terminal.Printer{Out: &k.text, TakeTable: func(title string, rows [][]string) {
+// printer is one whose lines and tables are taken.
+func (k *printed) printer() *terminal.Printer {
+	return &terminal.Printer{Out: &k.text, TakeTable: func(title string, rows [][]string) {
 		k.lines()
 		k.parts = append(k.parts, page.Part{Title: title, Rows: rows})
 	}}
-	return k
 }
 
 // lines are those that were printed since the last table.
-func (k *reportPage) lines() {
+func (k *printed) lines() {
 	var lines []string
 	for l := range strings.Lines(k.text.String()) {
 		if l = strings.TrimSpace(l); l != "" {
@@ -48,11 +41,38 @@ func (k *reportPage) lines() {
 	}
 }
 
+// monthly counts the losses of each month.
+type monthly struct{ page.Columns }
+
+func newMonthly() monthly {
+	return monthly{page.Columns{Name: "months", Title: "Losses by month and zone", Unit: "losses"}}
+}
+
+func (m *monthly) count(l goodput.Loss) {
+	if !l.At.IsZero() {
+		m.Add(l.At.UTC().Format(page.Month), l.Zone, 1)
+	}
+}
+
+// reportPage keeps a report as a page.
+type reportPage struct {
+	*reportPrinter
+	printed
+	months monthly
+	// out is where the report would be printed, and file where the page is kept.
+	out  io.Writer
+	file string
+}
+
+func newReportPage(p *reportPrinter, file string) *reportPage {
+	k := &reportPage{reportPrinter: p, out: p.Out, file: file, months: newMonthly()}
+	p.Printer = k.printer()
+	return k
+}
+
 // loss counts a loss in its month too.
 func (k *reportPage) loss(l goodput.Loss) {
-	if !l.At.IsZero() {
-		k.months.Add(l.At.UTC().Format(page.Month), l.Zone, 1)
-	}
+	k.months.count(l)
 	k.reportPrinter.loss(l)
 }
 
@@ -62,7 +82,11 @@ func (k *reportPage) end(ctx context.Context, r goodput.Report, faults int) erro
 		return err
 	}
 	k.lines()
+	parts := k.parts
+	if r.Total.Losses > 0 && len(parts) > 0 {
+		parts = slices.Insert(parts, 1, k.months.Part())
+	}
 	return cli.Keep(k.out, k.file, func(file io.Writer) error {
-		return page.WriteReport(file, page.Report{Frame: page.Frame{Title: "What happened to TPUs", At: r.To}, Months: k.months, Parts: k.parts})
+		return page.WriteReport(file, page.Report{Frame: page.Frame{Title: "What happened to TPUs", At: r.To}, Parts: parts})
 	})
 }
