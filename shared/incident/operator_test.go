@@ -128,6 +128,12 @@ func TestQuestionsAreAskedInWords(t *testing.T) {
 		if q := n.w.Question(); q != want[0] {
 			t.Errorf("%s: it asks %q, want %q", path, q, want[0])
 		}
+		if tale := n.tale(); strings.Contains(tale, "is verified") {
+			t.Errorf("%s: nothing is saved yet:\n%s", path, tale)
+		}
+		if otherwise := n.w.Shown(n.now).Need.Otherwise; strings.Contains(otherwise, "the maintenance begins as announced") != (in.Status.Asks == events.ActionMaintain) {
+			t.Errorf("%s: else %s", path, otherwise)
+		}
 		for _, e := range []evidence.Approved{{Word: ann, Incident: in.ID, Action: events.ActionStart}, {Word: ann, Incident: "llama-8b-20261101-1", Action: in.Status.Asks}} {
 			if _, _, changed := incident.Advance(n.p, n.w, e, n.now); changed {
 				t.Errorf("%s: %+v counts", path, e)

@@ -216,7 +216,11 @@ func (d *diagnosis) startEarly(all []Want) *Step {
 	if all == nil {
 		return nil
 	}
-	s := d.mayBe(policy.EarlyMaintenance, call(view.Maintaining, story.SavedSoStart.With(events.Number(d.w.Training.Saved.Step)), d.startsBy(), all...))
+	why := story.OursToChoose.With() // a person may be asked before anything is saved
+	if !d.in.Save.Found.At.IsZero() {
+		why = story.SavedSoStart.With(events.Number(d.w.Training.Saved.Step))
+	}
+	s := d.mayBe(policy.EarlyMaintenance, call(view.Maintaining, why, d.startsBy(), all...))
 	if s.Asks == "" && s.Wants != nil {
 		s.Wants = d.notStarted(all)
 	}

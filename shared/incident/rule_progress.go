@@ -75,6 +75,8 @@ func (d *diagnosis) afterExit() story.Reason {
 		return story.WasSave.With()
 	case d.in.cause() == events.CauseCrash && !d.hasRestarted():
 		return story.CrewRestarts.With()
+	case d.w.Training.Seen.IsZero():
+		return story.NoCrew.With()
 	}
 	return story.WaitForStep.With()
 }

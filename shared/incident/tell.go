@@ -193,6 +193,9 @@ func (w *Workload) describeWait(label view.Phase) story.Reason {
 			return story.WaitForEnd.With()
 		}
 	case view.Resuming:
+		if w.Training.Seen.IsZero() { // nobody tells of steps
+			return story.WaitForSign.With()
+		}
 		return story.WaitForStepPast.With(events.Number(w.Baseline()))
 	}
 	return waits[label].With()

@@ -301,3 +301,13 @@ func TestTheEndOfAnEarlierAttemptIsNotTheEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodyWaitsForAStepWithoutACrew: what is told then names no step.
+func TestNobodyWaitsForAStepWithoutACrew(t *testing.T) {
+	t.Parallel()
+	n := at(t, "everything", true, "read lost, do, read gone, do, read ours made, read ready", crewless, bare)
+	n.is("resuming")
+	if tale := n.tale(); strings.Contains(tale, "past step") || !strings.Contains(tale, "wait for a sign that training goes on") {
+		t.Errorf("it tells of a step:\n%s", tale)
+	}
+}

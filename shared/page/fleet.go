@@ -174,6 +174,8 @@ func (f Fleet) lane(w view.Workload) Lane {
 	switch {
 	case w.Training.Finished:
 		until = w.Training.FinishedAt
+	case w.State == view.Left:
+		until = w.Since
 	case seen && sight.Blind:
 		until = sight.Ticked
 	}
@@ -201,7 +203,7 @@ func (f Fleet) lane(w view.Workload) Lane {
 		add(until, Away, string(w.State))
 	}
 	add(until, Trains, "trains")
-	if until.Before(f.At) && !w.Training.Finished {
+	if until.Before(f.At) && !w.Training.Finished && w.State != view.Left {
 		add(earliest(sight.KnownUntil(), f.At), Blind, "Pitstop does not see: its patrol is silent")
 		add(f.At, Unknown, "nobody knows: its patrol has been silent for more than an hour")
 	}

@@ -299,3 +299,41 @@ func TestASiteForbidsWhatItDoesNotNeed(t *testing.T) {
 		t.Errorf("POST: %d", w.Code)
 	}
 }
+
+// TestAnOpenIncidentSaysWhatIsDoneNow, until when, and what follows then.
+func TestAnOpenIncidentSaysWhatIsDoneNow(t *testing.T) {
+	t.Parallel()
+	in := view.Incident{
+		ID: "llama-8b-20261121-1", Opened: noon.Add(-time.Hour), Phase: view.Healing, Since: noon.Add(-time.Hour), Deadline: noon.Add(3 * time.Hour), Down: noon.Add(-time.Hour),
+		Timeline: []view.Line{{At: noon.Add(-time.Hour), Kind: view.LineDecided, Text: "wait for Google's own recovery"}},
+	}
+	w := view.Workload{ID: "demo/llama-8b", Incident: &in, AtDeadline: &view.Plan{Outcome: view.Escalated, Reason: "it is REPAIRING"}}
+	var out bytes.Buffer
+	if err := page.WriteIncident(&out, page.Incident{Of: w, In: in, Frame: page.Frame{At: noon}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, says := range []string{"<dt>now</dt><dd>wait for Google&#39;s own recovery, until 15:00</dd>", "<dt>at its deadline</dt><dd>escalated: it is REPAIRING</dd>"} {
+		if !strings.Contains(out.String(), says) {
+			t.Errorf("it does not say %q:\n%s", says, out.String())
+		}
+	}
+}
+
+// TestWhatIsLeftToItsOwnerTrainsNoMore: the fleet says since when it is left, and the picture ends there.
+func TestWhatIsLeftToItsOwnerTrainsNoMore(t *testing.T) {
+	t.Parallel()
+	w := view.Workload{ID: "demo/resnet", Project: "demo", Name: "resnet", Seen: noon.Add(-3 * time.Hour), Slices: []view.Slice{{Name: "resnet", Since: noon.Add(-time.Hour), Released: true}}}.Judged("")
+	var out bytes.Buffer
+	f := page.Fleet{Frame: page.Frame{At: noon}, Workloads: []view.Workload{w}, Sights: []view.Sight{{Project: "demo", Ticked: noon}}}
+	if err := page.WriteFleet(&out, f); err != nil {
+		t.Fatal(err)
+	}
+	for _, says := range []string{"<td>1 h 0 m</td>", "nothing: it is left to its owner", `class="fill trains" d="M851.9 8h63v18`} { // two hours of three: a day and an hour take 788
+		if !strings.Contains(out.String(), says) {
+			t.Errorf("it does not say %q:\n%s", says, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "nobody knows") {
+		t.Error("what is left to its owner is nobody's to know")
+	}
+}

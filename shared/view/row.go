@@ -46,6 +46,9 @@ func (w Workload) next() (text string, at time.Time) {
 	if w.Incident != nil {
 		return w.Incident.doing(), w.Incident.Deadline
 	}
+	if w.State == Left {
+		return "nothing: it is left to its owner", at
+	}
 	for _, s := range w.Slices {
 		if n := w.Announced(s.Name); n != nil && !n.Due.IsZero() && (at.IsZero() || n.Due.Before(at)) {
 			text, at = "ask for a save", n.Due

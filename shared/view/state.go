@@ -23,7 +23,7 @@ func (w Workload) stands() (State, time.Time) {
 	case w.Training.Finished:
 		return Finished, w.Training.FinishedAt
 	case len(kept) == 0:
-		return Left, w.Ended
+		return Left, w.leftSince()
 	case w.Incident != nil:
 		return w.Incident.stands()
 	case w.Training.HasGivenUp(), w.wasLeft() && !w.Closed.Down.IsZero():
@@ -42,6 +42,17 @@ func (w Workload) stands() (State, time.Time) {
 		return Beginning, t.Seen
 	}
 	return Trains, since
+}
+
+// leftSince is since when every slice is left to its owner: since the last of them changed, or since the incident ended that left it.
+func (w Workload) leftSince() time.Time {
+	since := w.Ended
+	for _, s := range w.Slices {
+		if s.Since.After(since) {
+			since = s.Since
+		}
+	}
+	return since
 }
 
 // stands is how a workload stands in an open incident.
@@ -70,7 +81,11 @@ func (w Workload) needs(question string) *Need {
 	}
 	switch {
 	case question != "":
-		return &Need{Text: question, Command: "pitstop approve " + w.Incident.ID, Otherwise: "Pitstop does nothing about it, and reminds"}
+		otherwise = "Pitstop does nothing about it, and reminds"
+		if w.State == Prepares && w.Incident.Cause == events.CauseMaintenance {
+			otherwise = "the maintenance begins as announced, and Pitstop reminds"
+		}
+		return &Need{Text: question, Command: "pitstop approve " + w.Incident.ID, Otherwise: otherwise}
 	case w.State == Finished, w.State == Left:
 		return nil
 	case w.wasLeft():

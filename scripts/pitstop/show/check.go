@@ -119,11 +119,14 @@ func (d verbs) checkCommand() *cobra.Command {
 	return c
 }
 
-// checkRecovery tests whether training would come back after the loss of its first slice.
+// checkRecovery tests whether training would come back after the loss of its first usable slice.
 func (d verbs) checkRecovery(
 	ctx context.Context, where deployment.Place, l *ledger.Ledger, w deployment.Workload, p policy.Policy, known bool, list prices.List,
 ) (*Rehearsal, error) {
-	i := slices.IndexFunc(w.Slices, func(s view.Slice) bool { return !s.Released })
+	i := slices.IndexFunc(w.Slices, func(s view.Slice) bool { return !s.Released && s.Condition == evidence.Ready })
+	if i < 0 { // nothing is left to lose
+		i = slices.IndexFunc(w.Slices, func(s view.Slice) bool { return !s.Released })
+	}
 	if i < 0 {
 		return nil, cli.Usage("all slices of %s are left to their owner: Pitstop would do nothing", w.ID)
 	}
@@ -134,13 +137,7 @@ func (d verbs) checkRecovery(
 	r := &Rehearsal{Workload: w.ID, Slice: s.Name, Findings: []finding{}}
 	r.allowed(w, p, known)
 	if p.Unreadable == "" {
-		r.Would = w.Document.IfLost(p, s.Name, d.Now())
-		switch {
-		case r.Would.Outcome == view.Escalated:
-			r.Add(Stop, "decision", r.Would.Reason, r.Would.Advice)
-		case r.Would.Outcome == "" && len(r.Would.Decisions) == 0 && w.Incident == nil && !w.Training.Finished:
-			r.Add(Stop, "decision", strings.TrimSuffix("Pitstop would do nothing: "+r.Would.Reason, ": "), "pitstop status "+w.Name+" shows its state")
-		}
+		r.decision(w, w.Document.IfLost(p, s.Name, d.Now()))
 	}
 	r.spending(w.Document.Spending(p, d.Now()))
 	pause, err := l.Pause(ctx)
@@ -186,6 +183,21 @@ func (d verbs) checkRecovery(
 	}
 	d.permissions(ctx, where, r, w, specs, p)
 	return r, nil
+}
+
+// decision tests what would follow from the loss.
+func (r *Rehearsal) decision(w deployment.Workload, would view.Plan) {
+	r.Would = would
+	switch {
+	case would.Outcome == view.Escalated:
+		r.Add(Stop, "decision", would.Reason, would.Advice)
+	case would.Outcome == "" && len(would.Decisions) == 0 && w.Incident == nil && !w.Training.Finished:
+		wayOut := "pitstop status " + w.Name + " shows its state"
+		if w.Need != nil {
+			wayOut = w.Need.Text
+		}
+		r.Add(Stop, "decision", strings.TrimSuffix("Pitstop would do nothing: "+would.Reason, ": "), wayOut)
+	}
 }
 
 // specifications tests those of the slices, and returns them.
@@ -259,7 +271,7 @@ func (r *Rehearsal) stands(w deployment.Workload, all *evidence.Pause, now time.
 	again := "pitstop retry " + w.Name
 	if in := w.Incident; in != nil {
 		again = "pitstop incident " + in.ID
-		r.Add(Stop, "incident", in.ID+" is open: "+string(in.Cause)+", "+string(in.Phase), again+"; call check again after its end")
+		r.Add(Stop, "incident", in.ID+" is open: "+terminal.CauseText(in.Cause)+", "+string(in.Phase), again+"; call check again after its end")
 	}
 	for _, s := range w.Slices {
 		switch waits := waitsSince(s); {
@@ -385,7 +397,10 @@ func (d verbs) places(
 	if i := slices.IndexFunc(all, func(f deployment.Directory) bool { return f.Holds == deployment.HoldsCheckpoints }); i >= 0 {
 		saved = all[i]
 	}
-	home, possible := topology.Region(s.Zone), 0
+	home, possible, may, but := topology.Region(s.Zone), 0, "Pitstop may create it there", ""
+	if sw := s.Replaces(); p.Switches.Level(sw) == policy.No {
+		may, but = "the order fits", ", but the switch "+string(sw)+" is no"
+	}
 	for _, at := range w.Document.PlacesFor(p, s.Name, d.Now()) {
 		zone := at.String()
 		_, unfit, err := fleet.Order(ctx, l, w.Document, *w.Document.Slice(s.Name), at, p)
@@ -408,7 +423,7 @@ func (d verbs) places(
 			continue
 		}
 		if region := topology.Region(at.Zone); region == home || len(all) == 0 {
-			r.Add(Good, "zone "+zone, "Pitstop may create it there"+terms(w.Document.Slice(s.Name), at, p, list), "")
+			r.Add(Good, "zone "+zone, may+terms(w.Document.Slice(s.Name), at, p, list)+but, "")
 		} else if !r.otherRegion("zone "+zone, region, w, p, saved, dataFrom(w, all, region, p.EgressPrice)) {
 			continue
 		}

@@ -249,3 +249,19 @@ func TestCheckPlansWhatIsLeft(t *testing.T) {
 		t.Errorf("it would delete once more:\n%s", got)
 	}
 }
+
+// TestCheckOffersNoZoneToASwitchThatIsOff: the order fits there, and Pitstop creates nothing.
+func TestCheckOffersNoZoneToASwitchThatIsOff(t *testing.T) {
+	b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew, deploymenttest.Read(func(r *evidence.Read) { r.Facts.Label = "day" }))
+	b.ReadFile = func(context.Context, string) ([]byte, error) {
+		return []byte("policies:\n  day: {preset: spot, zones: [us-west4-a], recreate: \"no\"}\n"), nil
+	}
+	got, err := b.Call("check", "llama-8b")
+	if !errors.Is(err, cli.ErrFailed) {
+		t.Errorf("nothing stops it: %v", err)
+	}
+	deploymenttest.WantText(t, got, "zone us-west4-a: the order fits, but the switch recreate is no")
+	if strings.Contains(got, "Pitstop may create it there") {
+		t.Errorf("it offers a zone:\n%s", got)
+	}
+}

@@ -81,7 +81,18 @@ func (d verbs) incidentCommand() *cobra.Command {
 					Job      events.JobTerms `json:"job"`
 				}{in, w.ID, waitOf(w, in), spent, jobterms.Of(w.Workload, in)})
 			}
-			printIncident(terminal.NewPrinter(c.OutOrStdout(), false), w, in, spent, all)
+			p := terminal.NewPrinter(c.OutOrStdout(), false)
+			printIncident(p, w, in, spent, all)
+			if !in.Closed.IsZero() {
+				return nil
+			}
+			policies, _, err := d.Policies(c.Context(), l)
+			if err != nil {
+				return err
+			}
+			stands := d.stands(w.Document.Limited(policies.For(c.Context(), w.Label)), w).Workload
+			printOpen(p, stands, d.Now())
+			printNeed(p, stands.Need)
 			return nil
 		},
 	}
@@ -103,7 +114,7 @@ func waitOf(w deployment.Workload, in view.Incident) *view.Wait {
 }
 
 func printIncident(p *terminal.Printer, w deployment.Workload, in view.Incident, spent prices.Cost, all bool) {
-	p.Heading(in.ID, fmt.Sprintf("%s · workload %s · policy %s", in.Cause, w.ID, cmp.Or(in.Policy, "none")))
+	p.Heading(in.ID, fmt.Sprintf("%s · workload %s · policy %s", terminal.CauseText(in.Cause), w.ID, cmp.Or(in.Policy, "none")))
 	terminal.Print(p.Out, "  "+p.Paint(terminal.Dim, "since it opened: "+cli.LimitsText(in.Switches, in.Limits)))
 	day := ""
 	for _, l := range in.Timeline {
@@ -129,7 +140,7 @@ func printIncident(p *terminal.Printer, w deployment.Workload, in view.Incident,
 		terminal.Print(p.Out, fmt.Sprintf("  %d lines in the middle are not stored", in.LeftOut))
 	}
 	for _, t := range in.Troubles {
-		line := "  trouble   " + strings.TrimSpace(string(t.Cause)+" "+t.Slice) + " at " + t.At.UTC().Format(time.RFC3339) + ": " + t.Text
+		line := "  trouble   " + strings.TrimSpace(terminal.CauseText(t.Cause)+" "+t.Slice) + " at " + t.At.UTC().Format(time.RFC3339) + ": " + t.Text
 		if !t.Proven && t.Cause.Infrastructure() {
 			line += " (not proven)"
 		}

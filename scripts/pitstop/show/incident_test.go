@@ -33,7 +33,7 @@ func TestAnIncidentIsFoundOpenClosedAndInTheArchive(t *testing.T) {
 	for id, says := range map[string][]string{
 		w.Incident.ID: {"preemption · workload demo/llama-8b · policy spot", "Sat Nov 21, 2026", "11:58:30", "recreate: delete llama-8b first"},
 		w.Closed.ID:   {"crash · workload demo/llama-8b · policy spot", "Sat Nov 21, 2026", "11:55:00", "ESCALATED", "  you: "},
-		archived.ID:   {"host_error · workload demo/llama-8b · policy spot", "Sun Nov 1, 2026", "12:00:00", "RESUMED"},
+		archived.ID:   {"host error · workload demo/llama-8b · policy spot", "Sun Nov 1, 2026", "12:00:00", "RESUMED"},
 	} {
 		got, err := d.Call("incident", id)
 		if err != nil {

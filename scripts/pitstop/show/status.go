@@ -15,6 +15,7 @@ import (
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/google"
+	"pitstop.internal/scripts/pitstop/prices"
 	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
@@ -300,7 +301,8 @@ func printStanding(p *terminal.Printer, st standing, now time.Time) {
 	printAhead(p, st, now)
 	printNeed(p, w.Need)
 	if w.Incident != nil {
-		printOpen(p, st, now)
+		printOpen(p, w, now)
+		terminal.Print(p.Out, "  cost      "+prices.Cost{Cost: w.Incident.Cost}.String())
 	}
 }
 
@@ -351,13 +353,16 @@ func printAhead(p *terminal.Printer, st standing, now time.Time) {
 }
 
 // printOpen prints the open incident: for what it waits, its calls, and what follows at its deadline.
-func printOpen(p *terminal.Printer, st standing, now time.Time) {
-	w, in := st.Workload, st.Incident
-	line := fmt.Sprintf("%s: %s, %s for %s", in.ID, in.Cause, in.Phase, events.Span(now.Sub(in.Since)))
+func printOpen(p *terminal.Printer, w view.Workload, now time.Time) {
+	in := w.Incident
+	line := fmt.Sprintf("%s: %s, %s for %s", in.ID, terminal.CauseText(in.Cause), in.Phase, events.Span(now.Sub(in.Since)))
 	if !in.Deadline.IsZero() {
 		line += ", until " + in.Deadline.UTC().Format(time.RFC3339)
 	}
 	terminal.Print(p.Out, "  incident  "+p.Paint(terminal.Yellow, line))
+	if text := w.Row().Next; text != "" {
+		terminal.Print(p.Out, "            now: "+text)
+	}
 	if w.Wait.Held != "" {
 		terminal.Print(p.Out, "            held: "+terminal.WithCode(w.Wait.Held, string(w.Wait.HeldCode)))
 	}
@@ -367,8 +372,8 @@ func printOpen(p *terminal.Printer, st standing, now time.Time) {
 	for _, r := range w.Requests {
 		terminal.Print(p.Out, "            "+RequestText(r, now))
 	}
-	if st.AtDeadline != nil {
-		terminal.Print(p.Out, "            at its deadline: "+st.AtDeadline.String())
+	if w.AtDeadline != nil {
+		terminal.Print(p.Out, "            at its deadline: "+w.AtDeadline.String())
 	}
 }
 
@@ -413,7 +418,7 @@ func printSlice(p *terminal.Printer, s *view.Slice, maintained string, now time.
 		if !s.Incarnation.Created.IsZero() {
 			line += " since " + s.Incarnation.Created.UTC().Format(time.RFC3339)
 		}
-		if s.Condition == evidence.Ready && !s.Admitted {
+		if s.Condition == evidence.Ready && !s.Admitted && !s.Legacy { // a legacy node has no lease
 			line += ", training is not admitted yet"
 		}
 	}

@@ -110,7 +110,9 @@ func TestStatusTellsWhatAnIncidentWaitsFor(t *testing.T) {
 	})
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, waiting, looks.Workload)
 	b.Want([]string{"status", "bert", "llama-8b"}, "you       recreate llama-8b; pitstop approve llama-8b-20261121-3 (else Pitstop does nothing about it, and reminds)",
-		"bert-20261121-1: preemption, looking for 0 s, until 2026-11-21T12:30:00Z", "at its deadline: ", "wait for progress past step 48,000")
+		"bert-20261121-1: preemption, looking for 0 s, until 2026-11-21T12:30:00Z", "at its deadline: ", "wait for progress past step 48,000", "now: look at the API first", "cost      away ")
+	b.Want([]string{"incident", "bert-20261121-1"}, "preemption, looking for 0 s, until ", "now: look at the API first", "at its deadline: ")
+	b.Want([]string{"incident", "llama-8b-20261121-3"}, "now: wait for approval: recreate llama-8b", "you       recreate llama-8b; pitstop approve llama-8b-20261121-3")
 }
 
 // TestStatusTellsWhatIsLeftOver, unless somebody asks for workloads.
