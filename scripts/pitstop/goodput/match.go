@@ -84,40 +84,46 @@ func holds(m *machine, worker int) bool {
 // belong notes whose workers these most likely are.
 func (a *Account) belong(workers, node *machine) {
 	a.matched++
+	a.forget(node)
+	a.joins(workers, node)
+}
+
+// joins makes workers those of a node. It takes over what is known of them, and reports whether that includes its loss.
+func (a *Account) joins(workers, node *machine) (lost bool) {
 	delete(a.machines, workers.key)
 	a.report.Unnamed--
-	a.forget(node)
 	node.group = workers.name
 	a.groups[workers.key] = node
 	if node.notice == nil {
 		node.notice = workers.notice
 	}
+	g := workers.gap
+	if g == nil {
+		return false
+	}
+	workers.gap = nil
+	a.open = slices.DeleteFunc(a.open, func(o *machine) bool { return o == workers })
+	if node.gap != nil {
+		return false
+	}
+	g.accelerator, g.loss.Slice = node.accelerator, node.name
+	node.gap, node.alive = g, false
+	a.gone(node, g.from)
+	a.holding(node, g.from)
+	return true
 }
 
 // merge gives the loss of workers to the node that they most likely are of.
 func (a *Account) merge(workers, node *machine) {
-	a.belong(workers, node)
-	g := workers.gap
-	workers.gap = nil
-	if first := cmp.Or(g, node.gap); a.now.Sub(first.from) > together {
+	if first := cmp.Or(workers.gap, node.gap); a.now.Sub(first.from) > together {
 		a.apart++
 	}
-	if g == nil { // the node's own loss came first
-		node.gap.loss.MatchedByTime = true
-		if node.gap.notice == nil {
-			node.gap.notice = node.notice.known()
-		}
-		return
-	}
-	a.open = slices.DeleteFunc(a.open, func(o *machine) bool { return o == workers })
-	if node.gap == nil {
-		g.accelerator = node.accelerator
-		node.gap, node.alive = g, false
-		node.gap.loss.Slice = node.name
-		a.gone(node, g.from)
-		a.holding(node, g.from)
-	}
+	own := workers.gap == nil // the node's own loss came first
+	a.belong(workers, node)
 	node.gap.loss.MatchedByTime = true
+	if own && node.gap.notice == nil {
+		node.gap.notice = node.notice.known()
+	}
 }
 
 // crew takes a line of the training side: it names the workers, and shows that training runs.
@@ -163,24 +169,9 @@ func (a *Account) named(k key, m *machine) (lost bool) {
 	}
 	a.forget(m)
 	if o := a.machines[k]; o != nil && o.unnamed {
-		delete(a.machines, k)
-		a.report.Unnamed--
-		if m.notice == nil {
-			m.notice = o.notice
-		}
-		if o.gap != nil {
-			a.open = slices.DeleteFunc(a.open, func(p *machine) bool { return p == o })
-			if m.gap == nil {
-				o.gap.accelerator = m.accelerator
-				m.gap, m.alive = o.gap, false
-				m.gap.loss.Slice = m.name
-				a.gone(m, m.gap.from)
-				a.holding(m, m.gap.from)
-				lost = true
-			}
-		}
+		return a.joins(o, m)
 	}
 	m.group = k.name
 	a.groups[k] = m
-	return lost
+	return false
 }
