@@ -93,17 +93,22 @@ func (c *Checks) isAway(workload string, k costs) {
 		from = earlier(from, in.Down)
 	}
 	worked := c.worked(workload)
-	away, again := stood(worked, from, k.before, in.Opened, k.until(worked, c.Clock.Now()))
+	away, again := stood(worked, from, k.before, k.until(worked, c.Clock.Now()))
 	c.away = append(c.away, AwayOf{
 		Workload: workload, Incident: in.ID, Cause: in.Cause, ToldSeconds: cost.AwaySeconds, WorldSeconds: away.Seconds(), AtLeast: cost.AtLeast,
 		toldChipHours: cost.ChipHours, worldChipHours: (away + again).Hours() * float64(c.chips(workload)), chips: float64(c.chips(workload)),
 	})
 }
 
-// worked are the stretches in which steps were done on any slice of a workload: on all of them it stands still together.
+// worked are the stretches in which steps were done on any slice of a workload: on all of them it stands still together. Where one has a crew, the
+// others are only its machines.
 func (c *Checks) worked(workload string) (all []trainingtest.Stretch) {
-	for _, t := range c.trainings(workload) {
-		all = append(all, t.Worked()...)
+	trainings := c.trainings(workload)
+	crewed := slices.ContainsFunc(trainings, func(t *trainingtest.Training) bool { return !t.NoCrew })
+	for _, t := range trainings {
+		if !crewed || !t.NoCrew {
+			all = append(all, t.Worked()...)
+		}
 	}
 	slices.SortStableFunc(all, func(a, b trainingtest.Stretch) int { return a.From.Compare(b.From) })
 	merged := all[:0]
@@ -135,8 +140,8 @@ func (k costs) until(worked []trainingtest.Stretch, now time.Time) time.Time {
 }
 
 // stood is how long no step was done until a moment, from the last step before another one on. Where no step was done since the last incident had
-// ended, it begins with the opening. It returns too how long the steps had taken that had to be done again.
-func stood(worked []trainingtest.Stretch, from, least, opened, until time.Time) (away, again time.Duration) {
+// ended, it begins with that other one. It returns too how long the steps had taken that had to be done again.
+func stood(worked []trainingtest.Stretch, from, least, until time.Time) (away, again time.Duration) {
 	since := time.Time{} // the last step before
 	for _, w := range worked {
 		if w.From.Before(from) {
@@ -144,7 +149,7 @@ func stood(worked []trainingtest.Stretch, from, least, opened, until time.Time) 
 		}
 	}
 	if since.Before(least) || since.IsZero() {
-		since = opened
+		since = later(from, least)
 	}
 	away = until.Sub(since)
 	for i, w := range worked {

@@ -27,7 +27,7 @@ func TestHowLongATrainingStood(t *testing.T) {
 		"the incident before has told of it": {[]trainingtest.Stretch{worked(0, 1)}, 5, 4, 9, 4 * time.Hour, 0},
 		"it never began":                     {nil, 2, 0, 9, 7 * time.Hour, 0},
 	} {
-		if away, again := stood(c.worked, at(c.from), at(c.least), at(c.from), at(c.until)); away != c.away || again != c.again {
+		if away, again := stood(c.worked, at(c.from), at(c.least), at(c.until)); away != c.away || again != c.again {
 			t.Errorf("%s: %s, and %s again, want %s and %s", name, away, again, c.away, c.again)
 		}
 	}
