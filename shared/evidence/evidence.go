@@ -144,7 +144,7 @@ type Read struct {
 	// is to bring one. Ordered is when that queued resource was created.
 	Incident string
 	Ordered  time.Time
-	// Granted says that the queued resource waits no more: what it asks for is being made.
+	// Granted says that the queued resource is not known to wait any more: what it asks for is being made, or may be there.
 	Granted bool
 	// Abuse says that the provider suspects abuse: all automation ends, for as long as this life shows it and after its end.
 	Abuse bool

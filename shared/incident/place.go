@@ -249,9 +249,10 @@ func (d *diagnosis) nextTurn(s *slot, apart bool) (at view.Place, from time.Time
 	return view.Place{}, time.Time{}
 }
 
-// isQueued reports whether an order of ours waits in a queue, which may be withdrawn. What was granted may not.
+// isQueued reports whether an order of ours waits in a queue, which may be withdrawn. What was granted may not, nor what has brought a slice.
 func (d *diagnosis) isQueued(s *slot) bool {
-	return s.create != nil && !s.Ordered.IsZero() && s.Granted.IsZero() && !s.exists() && !d.w.provider().staysInPlace
+	waits := s.create != nil && !s.Ordered.IsZero() && s.Granted.IsZero() && !d.w.provider().staysInPlace
+	return waits && !slices.ContainsFunc(s.create.all(), func(name string) bool { return d.w.life(name).exists() })
 }
 
 // leavesFor is the first place for which an order leaves the queue in which it waits, and from when; none where it waits for as long as it takes. A wait

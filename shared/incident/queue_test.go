@@ -125,6 +125,18 @@ func TestWhatWasGrantedStays(t *testing.T) {
 	}
 }
 
+// TestAnOrderThatHasBroughtASliceStays: its other slice was last read while all of it waited.
+func TestAnOrderThatHasBroughtASliceStays(t *testing.T) {
+	t.Parallel()
+	later := demand
+	later.After = 2 * time.Hour
+	n := queued(t, true).shaped(later).goes("a read lost, b read lost, do, a read gone, b read gone, do, done create").waitsInQueue()
+	n.later(119 * time.Minute).waitsInQueue().goes("a read ours made")
+	if n.passes(10 * time.Minute); n.isWanted(events.ActionDelete) {
+		t.Errorf("it is withdrawn:\n%s", n.tale())
+	}
+}
+
 // TestWhatKeepsItsTurnInTheQueue: without another place that has a time, an order waits for as long as it takes.
 func TestWhatKeepsItsTurnInTheQueue(t *testing.T) {
 	t.Parallel()

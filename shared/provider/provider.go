@@ -202,7 +202,7 @@ type Slice struct {
 	// slices that it asks for.
 	Ordered time.Time
 	With    []string
-	// Granted says that this queued resource waits no more: what it asks for is being made.
+	// Granted says that this queued resource is not known to wait any more: what it asks for is being made, or may be there.
 	Granted bool
 	// Notice is announced maintenance, if any. NoticeUnread says that it could not be read.
 	Notice       *events.Notice

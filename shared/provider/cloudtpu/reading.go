@@ -117,8 +117,14 @@ func (k *specs) queuedSlice(r provider.Ref, n *api.Node, q *api.QueuedResource) 
 	}
 	s.Incarnation, s.Notice, s.Abuse, s.Maintained, s.Ends = events.Incarnation{}, nil, false, time.Time{}, time.Time{}
 	heldBy(&s, q)
-	s.Granted = q.State != nil && q.State.State == "PROVISIONING"
 	s.Condition, s.State = queuedCondition(q.State, func() hidden { return hideQueued(r, q) })
+	switch s.Condition {
+	case evidence.Creating:
+		s.Granted = q.State.State == "PROVISIONING"
+	case evidence.Unclear, evidence.Stopped: // it may hold what its node does not show yet
+		s.Granted = true
+	default:
+	}
 	return s, nil
 }
 

@@ -126,6 +126,9 @@ func TestQueuedConditions(t *testing.T) {
 			if err != nil || s.Condition != c.want || s.State != c.text {
 				t.Errorf("%s, %q, %v; want %s, %q", s.Condition, s.State, err, c.want, c.text)
 			}
+			if granted := slices.Contains([]string{"provisioning", "the owner's word", "active", "new", "silent"}, name); s.Granted != granted {
+				t.Errorf("granted: %t, want %t", s.Granted, granted)
+			}
 			if s.Incarnation.Known() || s.Notice != nil || s.Abuse || s.Capacity != events.Spot || s.Chips != 16 || s.Directory != "gs://b" {
 				t.Errorf("%+v", s)
 			}
