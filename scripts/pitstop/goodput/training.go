@@ -15,6 +15,9 @@ const (
 	stalled = 10 * time.Minute
 	// mostStretches bounds the stretches of steps that are remembered. Where there are more, neighbours become one.
 	mostStretches = 512
+	// mostSteps and mostSeconds bound what a line may claim.
+	mostSteps   = 1 << 50
+	mostSeconds = 1e9
 )
 
 // phase is how far the training of a workload is while its machines are there.
@@ -77,10 +80,7 @@ func (a *Account) trains(m *machine, r *events.CrewReport) {
 	if r.Attempt < t.attempt {
 		return // of an attempt that is not admitted any more
 	}
-	stepped := r.StepAt
-	if stepped.IsZero() {
-		stepped = a.now
-	}
+	r, stepped := a.believed(*r)
 	switch r.Report {
 	case events.ReportStarted:
 		a.starts(w, m, r.Attempt, a.now)
@@ -96,6 +96,23 @@ func (a *Account) trains(m *machine, r *events.CrewReport) {
 		a.ends(w, r.Report == events.ReportFinished)
 	default:
 	}
+}
+
+// believed is a line without what cannot be, for the clock of a machine may be wrong, and when its last step was done: no step before the line is
+// newer than the line.
+func (a *Account) believed(r events.CrewReport) (*events.CrewReport, time.Time) {
+	stepped := r.StepAt
+	if stepped.IsZero() || stepped.After(a.now) {
+		stepped = a.now
+	}
+	r.Step = min(r.Step, mostSteps)
+	if r.FirstStep < 0 || r.FirstStep > r.Step {
+		r.FirstStep, r.FirstStepAt = 0, time.Time{}
+	}
+	for _, s := range []*float64{&r.StepsSeconds, &r.SavesSeconds, &r.RestoreSeconds} {
+		*s = min(max(0, *s), mostSeconds)
+	}
+	return &r, stepped
 }
 
 // starts notes that an attempt starts.
@@ -128,11 +145,12 @@ func (a *Account) progress(w *workload, m *machine, r *events.CrewReport, at tim
 	if firstAt.IsZero() {
 		first, firstAt = r.Step, at
 	}
-	if !a.follows(w, m, r, firstAt, at) {
+	began := earlier(firstAt, at)
+	if !a.follows(w, m, r, began, at) {
 		return
 	}
-	if t.phase == running && !r.FirstStepAt.IsZero() && firstAt.After(t.at) {
-		a.interrupted(w, firstAt, events.CauseCrash) // it went back to an older checkpoint without a new attempt
+	if t.phase == running && !r.FirstStepAt.IsZero() && firstAt.After(t.at) && !firstAt.Equal(t.firstAt) {
+		a.interrupted(w, began, events.CauseCrash) // it went back to an older checkpoint without a new attempt
 		t.phase = starting
 	}
 	if t.phase == starting {
@@ -174,13 +192,13 @@ func (a *Account) resumes(w *workload, r *events.CrewReport, first int64, firstA
 	t := &w.training
 	pace := t.pace
 	if n := r.Step - first; n > 0 {
-		took := at.Sub(firstAt)
+		took := at.Sub(earlier(firstAt, at))
 		if r.StepsSeconds > 0 {
 			took = seconds(r.StepsSeconds)
 		}
 		pace = took / time.Duration(n)
 	}
-	begins := firstAt.Add(-pace)
+	begins := earlier(firstAt, at).Add(-pace)
 	if begins.Before(w.since) {
 		begins = w.since
 	}
@@ -209,7 +227,7 @@ func (a *Account) goesBack(w *workload, resume int64) (lost time.Duration) {
 	t := &w.training
 	if t.tail.Time > 0 {
 		if kept := resume - t.step; kept > 0 && t.pace > 0 && t.step > 0 { // more was done than a line told
-			part := t.tail.part(int64(min(t.tail.Time, time.Duration(kept)*t.pace)), int64(t.tail.Time))
+			part := t.tail.part(int64(min(t.tail.Time, times(kept, t.pace))), int64(t.tail.Time))
 			kind := t.tailKind
 			kind.Use, kind.Cause = Productive, ""
 			w.move(t.tailKind, kind, part)
@@ -257,8 +275,8 @@ func (a *Account) stepped(w *workload, r *events.CrewReport, at time.Time) {
 		t.steps, t.saves = r.StepsSeconds, r.SavesSeconds
 	case n > 1:
 		w.Unsplit = true
-		if usual := 2*time.Duration(n)*t.pace + stalled; t.pace > 0 && whole > usual {
-			inSteps = time.Duration(n) * t.pace
+		if usual := times(n, t.pace); t.pace > 0 && whole > 2*usual+stalled {
+			inSteps = usual
 		}
 	}
 	kind, spent := a.spend(w, w.since.Add(inSteps), Productive, "")
@@ -275,7 +293,7 @@ func (a *Account) stepped(w *workload, r *events.CrewReport, at time.Time) {
 	t.pace = inSteps / time.Duration(n)
 	t.step, t.at = r.Step, at
 	t.done = append(t.done, stretch{r.Step, n, kind, spent})
-	if len(t.done) == mostStretches {
+	if len(t.done) >= mostStretches {
 		t.done = joined(t.done)
 	}
 }
@@ -351,6 +369,19 @@ func (a *Account) goesOn(w *workload, at time.Time, use Use, cause events.Cause)
 	w.add(kind, Amount{Doubt: spent.Doubt})
 	a.spend(w, at, Unknown, "")
 	return kind, spent
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// times is so many steps of a pace, a century at most.
+func times(n int64, pace time.Duration) time.Duration {
+	const century = 36525 * 24 * time.Hour
+	return time.Duration(min(float64(n)*float64(pace), float64(century)))
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -202,3 +202,66 @@ func TestTheSlowestSliceHoldsUpAll(t *testing.T) {
 		t.Errorf("interruptions %+v", r.Dearest)
 	}
 }
+
+// TestALineMakesNoTime: the clock of a machine is wrong, or a line claims what cannot be. The uses of the time add up to the time all the same, and
+// nothing is an interruption that is none.
+func TestALineMakesNoTime(t *testing.T) {
+	for name, spoil := range map[string]func(*events.CrewReport){
+		"nothing": func(*events.CrewReport) {},
+		"a minute ahead": func(r *events.CrewReport) {
+			r.StepAt, r.FirstStepAt = r.StepAt.Add(time.Minute), r.FirstStepAt.Add(time.Minute)
+		},
+		"a day ahead": func(r *events.CrewReport) {
+			r.StepAt, r.FirstStepAt = r.StepAt.AddDate(0, 0, 1), r.FirstStepAt.AddDate(0, 0, 1)
+		},
+		"far ahead":         func(r *events.CrewReport) { r.StepAt = r.StepAt.AddDate(7000, 0, 0) },
+		"begins afterwards": func(r *events.CrewReport) { r.FirstStepAt = r.FirstStepAt.AddDate(7000, 0, 0) },
+		"began long ago":    func(r *events.CrewReport) { r.FirstStepAt = r.FirstStepAt.AddDate(-1000, 0, 0) },
+		"negative": func(r *events.CrewReport) {
+			r.FirstStep, r.StepsSeconds, r.SavesSeconds, r.RestoreSeconds = -9, -1e300, -5, -1e18
+		},
+		"endless": func(r *events.CrewReport) {
+			r.StepsSeconds, r.SavesSeconds, r.RestoreSeconds = 1e300, 1e18, math.Inf(1)
+		},
+		"enormous":       func(r *events.CrewReport) { r.Step += math.MaxInt64 / 2 },
+		"enormous first": func(r *events.CrewReport) { r.FirstStep = math.MaxInt64 },
+		"enormous now and then": func(r *events.CrewReport) {
+			if r.Step%2 == 0 {
+				r.Step = math.MaxInt64
+			}
+		},
+	} {
+		a, at := newTold(), start
+		for attempt := 1; attempt <= 2; attempt++ {
+			a.says(at, events.Entry{Crew: &events.CrewReport{Report: events.ReportStarted, Attempt: attempt}})
+			first := at.Add(time.Minute)
+			for i := range int64(6) {
+				r := &events.CrewReport{
+					Report: events.ReportProgress, Attempt: attempt, Step: 1 + 25*i, StepAt: first.Add(time.Duration(5*i) * time.Minute), FirstStep: 1, FirstStepAt: first,
+				}
+				at = r.StepAt.Add(2 * time.Second)
+				spoil(r)
+				a.says(at, events.Entry{Crew: r})
+			}
+			at = at.Add(10 * time.Minute)
+		}
+		r := a.Report()
+		var sum time.Duration
+		for k, n := range r.Workloads[0].Spent {
+			if sum += n.Time; n.Time < 0 || n.Doubt < 0 {
+				t.Errorf("%s: %+v: %+v", name, k, n)
+			}
+		}
+		if w := r.Workloads[0]; sum != r.To.Sub(w.First) || w.Pace < 0 || w.Stepped < 0 || w.Away < 0 || w.Away > sum {
+			t.Errorf("%s: %v in the account of %v: %+v", name, sum, r.To.Sub(w.First), w)
+		}
+		for _, b := range r.Dearest {
+			if b.From.After(r.To) || b.To.After(r.To) || b.Away < 0 || b.Again < 0 {
+				t.Errorf("%s: interrupted %+v", name, b)
+			}
+		}
+		if name == "a minute ahead" && len(r.Dearest) != 1 {
+			t.Errorf("%s: %d interruptions", name, len(r.Dearest))
+		}
+	}
+}
