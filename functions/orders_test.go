@@ -280,11 +280,15 @@ func TestNobodyButTheSignedInSeesThePages(t *testing.T) {
 			claims[key] = value
 		}
 	}
+	brief := g.identity(t, nil)
+	brief = brief[:strings.LastIndexByte(brief, '.')+len(".ada")]
 	tokens := map[string]string{
 		"none": "", "no token": "ada@example.com", "forged": forger.identity(t, nil), "expired": g.identity(t, change("exp", time.Now().Add(-time.Minute).Unix())),
 		"for another service": g.identity(t, change("aud", "/projects/1/locations/us-central1/services/other")),
 		"of another issuer":   g.identity(t, change("iss", "https://accounts.google.com")),
 		"without a signature": g.identity(t, change("alg", "none")),
+		"with the public key": g.identity(t, change("alg", "HS256")),
+		"signed too briefly":  brief,
 		"without an address":  g.identity(t, change("email", "")),
 		"Google's, but not of the sign-in": g.identity(t, func(header, claims map[string]any) {
 			header["alg"], claims["iss"] = "RS256", "https://accounts.google.com"

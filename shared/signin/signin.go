@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"google.golang.org/api/idtoken"
@@ -19,6 +20,9 @@ const (
 	assertion = "X-Goog-IAP-JWT-Assertion"
 	issuer    = "https://cloud.google.com/iap"
 )
+
+// signatureLength is that of a signature of the sign-in, as a token has it: the 64 bytes of ES256 in base64url.
+const signatureLength = 86
 
 // keysWithin bounds how long Google is asked for the keys of its sign-in.
 const keysWithin = 10 * time.Second
@@ -65,6 +69,9 @@ func (s *SignIn) person(r *http.Request) (string, error) {
 	all := r.Header.Values(assertion)
 	if len(all) != 1 {
 		return "", errors.New("the request has no identity, or several")
+	}
+	if signature := all[0][strings.LastIndexByte(all[0], '.')+1:]; len(signature) != signatureLength {
+		return "", errors.New("the identity has no signature of the sign-in") // the validator panics at one that is too short
 	}
 	p, err := s.validate(r.Context(), all[0], s.audience)
 	switch {
