@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -64,7 +65,7 @@ func (s *Server) Serve(ctx context.Context) error {
 // guarded lets in who has the token: once in the link, and then as a cookie, so that no address that is shown or shared has it. Another Host than
 // the server's own comes from a page that has given its name this address.
 func guarded(host, token string, next http.Handler) http.Handler {
-	const name = "pitstop"
+	name := "pitstop-" + host[strings.LastIndexByte(host, ':')+1:] // a browser sends the cookies of a host to each of its ports
 	is := func(given string) bool { return subtle.ConstantTimeCompare([]byte(given), []byte(token)) == 1 }
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch c, err := r.Cookie(name); {

@@ -96,6 +96,18 @@ func TestThePagesShowADeployment(t *testing.T) {
 	}
 }
 
+// TestTwoConsolesStayOpenInOneBrowser: a browser tells cookies apart by their names and the host, and not by the port.
+func TestTwoConsolesStayOpenInOneBrowser(t *testing.T) {
+	t.Parallel()
+	c, first := visitor(t, serve(t))
+	second := serve(t)
+	for _, address := range []string{second, first + "/"} {
+		if status, body := get(t, c, address); status != http.StatusOK {
+			t.Errorf("%d: %s", status, body)
+		}
+	}
+}
+
 // TestNobodyElseSeesThePages: neither without the token, nor with another one, nor from a page whose name leads to this address.
 func TestNobodyElseSeesThePages(t *testing.T) {
 	t.Parallel()
@@ -112,7 +124,7 @@ func TestNobodyElseSeesThePages(t *testing.T) {
 		"with the link":  {at.RawQuery, func(*http.Request) {}, http.StatusSeeOther},
 		"without":        {"", func(*http.Request) {}, http.StatusForbidden},
 		"another token":  {"token=AAAA", func(*http.Request) {}, http.StatusForbidden},
-		"another cookie": {"", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "pitstop", Value: "AAAA"}) }, http.StatusForbidden}, //nolint:gosec // it is sent
+		"another cookie": {"", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "pitstop-" + at.Port(), Value: "AAAA"}) }, http.StatusForbidden}, //nolint:gosec // it is sent
 		"another host":   {at.RawQuery, func(r *http.Request) { r.Host = "evil.example" }, http.StatusMisdirectedRequest},
 	} {
 		if status, body := get(t, stranger, "http://"+at.Host+"/?"+c.query, c.change); status != c.status || strings.Contains(body, "llama") {
