@@ -91,10 +91,7 @@ func Refused(w incident.Workload, o Order, now time.Time) string {
 	in := w.Shown(now).Incident
 	switch o.Verb {
 	case evidence.VerbPause, evidence.VerbResume:
-		if o.Verb == evidence.VerbResume && w.Pause == nil {
-			return w.ID + " was not paused"
-		}
-		return ""
+		return refusedPause(w, o)
 	case evidence.VerbApprove, evidence.VerbCancel, evidence.VerbRetry:
 	default:
 		return "there is no order " + string(o.Verb)
@@ -116,6 +113,25 @@ func Refused(w incident.Workload, o Order, now time.Time) string {
 		return in.ID + " asks for something else now"
 	case o.Verb == evidence.VerbCancel && in.Phase == view.Clearing:
 		return in.ID + " is over except for its clean-up: it deletes the slices that it ordered itself; pitstop pause " + w.Name + " holds that"
+	}
+	return ""
+}
+
+// refusedPause says why a pause, or its end, is not possible; empty where it is. An order that comes as a message may come after a later one: the last
+// word of people counts.
+func refusedPause(w incident.Workload, o Order) string {
+	if o.Verb == evidence.VerbResume && w.Pause == nil {
+		return w.ID + " was not paused"
+	}
+	for _, last := range slices.Backward(w.Orders) {
+		switch last.Verb {
+		case evidence.VerbPause, evidence.VerbResume:
+			if o.ID != "" && last.Verb != o.Verb && last.At.After(o.At) {
+				return last.By + " has given the order " + string(last.Verb) + " since"
+			}
+			return ""
+		default:
+		}
 	}
 	return ""
 }

@@ -32,6 +32,35 @@ func TestAnOrderIsCarriedOutOnce(t *testing.T) {
 	}
 }
 
+// TestAnOlderOrderDoesNotUndoALaterOne: messages arrive in any order, and the last word of people counts.
+func TestAnOlderOrderDoesNotUndoALaterOne(t *testing.T) {
+	t.Parallel()
+	b := fleettest.New(t)
+	w := b.Slice(cloudtputest.NodeConfig{Name: "llama", Spot: true})
+	order := func(verb evidence.Verb, by, id string) orders.Order {
+		b.Clock.Advance(time.Second)
+		return orders.Order{Word: evidence.Word{By: by, Why: "a look", ID: id}, Verb: verb, Workload: w.ID, At: b.Clock.Now()}
+	}
+	refuses := func(o orders.Order, why string) {
+		t.Helper()
+		var refused orders.RefusedError
+		if _, err := orders.Apply(t.Context(), b.Fleet.Advancer, o); why == "" && err != nil || why != "" && (!errors.As(err, &refused) || !strings.Contains(refused.Error(), why)) {
+			t.Fatalf("%s: %v", o.ID, err)
+		}
+	}
+	refuses(order(evidence.VerbPause, "ada", "1"), "")
+	resume, pause := order(evidence.VerbResume, "ada", "2"), order(evidence.VerbPause, "bob", "3")
+	refuses(pause, "")
+	refuses(resume, "bob has given the order pause since")
+	again := order(evidence.VerbPause, "bob", "4")
+	refuses(again, "")
+	refuses(order(evidence.VerbResume, "bob", "5"), "")
+	refuses(again, "bob has given the order resume since")
+	if w := b.Workload(w.ID); w.Pause != nil {
+		t.Errorf("pause %+v", w.Pause)
+	}
+}
+
 // TestAnOrderThatComesTooLateIsRefused, and the workload keeps that, once.
 func TestAnOrderThatComesTooLateIsRefused(t *testing.T) {
 	t.Parallel()
