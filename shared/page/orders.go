@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/evidence"
@@ -53,7 +54,7 @@ const (
 	// keyCookie is where a browser keeps the key of its forms. By its name it comes from this very host, and over TLS. It is sent along with a link
 	// from elsewhere, as from a chat, so that the forms of other tabs stay valid; it is not sent along with a form from elsewhere.
 	keyCookie = "__Host-pitstop-forms"
-	// longestWhy and longestForm bound what a person writes, in bytes.
+	// longestWhy bounds what a person writes, in characters, and longestForm the whole form, in bytes.
 	longestWhy, longestForm = 500, 16 << 10
 	// mostLast bounds how many of the last orders a page shows.
 	mostLast = 5
@@ -138,7 +139,7 @@ func (s Site) order(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	why := strings.TrimSpace(r.PostForm.Get("why"))
-	if why == "" || len(why) > longestWhy {
+	if why == "" || !utf8.ValidString(why) || utf8.RuneCountInString(why) > longestWhy {
 		http.Error(w, "say why, in up to 500 characters: the reason stays in the record beside your name", http.StatusBadRequest)
 		return
 	}

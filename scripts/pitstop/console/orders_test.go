@@ -91,7 +91,7 @@ const asking = "/incident/demo/llama-8b/llama-8b-20261121-3"
 // TestAnOrderOnAPageIsStoredAsInTheTerminal: each with the caller's name and the reason, which stays text.
 func TestAnOrderOnAPageIsStoredAsInTheTerminal(t *testing.T) {
 	t.Parallel()
-	const why = `the run <b>matters</b>`
+	why := `the run <b>matters</b>, ` + strings.Repeat("да", 230) // nearly as long as may be
 	for verb, at := range map[evidence.Verb]struct{ page, says string }{
 		evidence.VerbApprove: {asking, "ada@example.com: approve recreate llama-8b"},
 		evidence.VerbCancel:  {asking, "ada@example.com: cancel"},
@@ -167,6 +167,7 @@ func TestAnOrderThatIsNoOrderIsRefused(t *testing.T) {
 		"another host":      {form, func(r *http.Request) { r.Host = "evil.example" }, http.StatusMisdirectedRequest, "this is "},
 		"no reason":         {with("why", " "), nil, http.StatusBadRequest, "say why"},
 		"a novel":           {with("why", strings.Repeat("a", 501)), nil, http.StatusBadRequest, "say why"},
+		"not text":          {with("why", "yes\xff"), nil, http.StatusBadRequest, "say why"},
 		"another question":  {with("action", "restart"), nil, http.StatusConflict, "asks for something else now"},
 		"another incident":  {with("incident", "llama-8b-20261121-2"), nil, http.StatusConflict, "llama-8b-20261121-2 is over"},
 		"no verb":           {with("verb", "attach"), nil, http.StatusConflict, "there is no order attach"},
