@@ -233,7 +233,21 @@ func (l *Ledger) workloads(found []Record) (all []incident.Workload, err error) 
 		}
 		all = append(all, w)
 	}
-	return all, errors.Join(faults...)
+	return all, unread(faults)
+}
+
+// UnreadableError names documents that cannot be read. All others come with it.
+type UnreadableError struct{ error }
+
+// Unwrap is the error of each document.
+func (e UnreadableError) Unwrap() error { return e.error }
+
+// unread is the error of documents that cannot be read; nil for none.
+func unread(faults []error) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	return UnreadableError{errors.Join(faults...)}
 }
 
 // Workloads reads every workload in one listing, in the order of their IDs. It returns the readable ones together with an

@@ -15,7 +15,7 @@ import (
 )
 
 // What a page lists is read in the order of ranks, so that a page reads no more documents than it shows, however many there are. A document gets its
-// rank, and a closed incident its row, where it is saved.
+// rank, and a closed incident its row, where it is saved. What can be read comes with an UnreadableError for the others.
 
 // Worst reads workloads, the worst first: so many at most, after a rank; an empty one begins. Next is the rank after which the rest follows; empty
 // where nothing does.
@@ -126,8 +126,10 @@ func (l *Ledger) complete(ctx context.Context, collection string, found []Record
 
 // pasts are the rows of archived incidents, or what one without a row says of itself: the chips of its slices are not known.
 func pasts(found []Record) (all []view.Past, err error) {
+	var faults []error
 	for _, r := range found {
 		var p view.Past
+		var err error
 		if r.Row != "" {
 			err = json.Unmarshal([]byte(r.Row), &p)
 		} else {
@@ -138,11 +140,12 @@ func pasts(found []Record) (all []view.Past, err error) {
 			}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("ledger: %s %s: %w", Archive, r.ID, err)
+			faults = append(faults, fmt.Errorf("ledger: %s %s: %w", Archive, r.ID, err))
+			continue
 		}
 		all = append(all, p)
 	}
-	return all, nil
+	return all, unread(faults)
 }
 
 // View is what is shown of a workload under the policy that its label names.

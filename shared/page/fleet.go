@@ -54,15 +54,16 @@ const (
 // fleet reads what the first page shows: the worst workloads, and what of them has happened in the last day.
 func (s Site) fleet(r *http.Request, out *bytes.Buffer) error {
 	ctx, now, after := r.Context(), s.Now(), r.URL.Query().Get("after")
+	f := Fleet{Frame: Frame{Title: "Fleet", Path: "/", At: now}, Later: after != ""}
 	documents, next, err := s.Ledger.Worst(ctx, after, perPage)
-	if err != nil {
+	if err = f.without(err); err != nil {
 		return err
 	}
 	policies, err := s.Policies(ctx)
 	if err != nil {
 		return err
 	}
-	f := Fleet{Frame: Frame{Title: "Fleet", Path: "/", At: now}, Next: next, Later: after != ""}
+	f.Next = next
 	var projects []string
 	for _, w := range documents {
 		v := ledger.View(ctx, policies, w, now)
@@ -84,10 +85,10 @@ func (s Site) fleet(r *http.Request, out *bytes.Buffer) error {
 // and the one that ended last, whose cost may go on.
 func (f *Fleet) ReadDay(ctx context.Context, l *ledger.Ledger) error {
 	past, older, err := l.Past(ctx, ledger.Ended{From: f.At.Add(-day), Most: mostOfDay})
-	if err != nil {
+	if err = f.without(err); err != nil {
 		return err
 	}
-	if older != "" {
+	if older != "" && len(past) > 0 {
 		f.PastFrom = past[len(past)-1].Closed
 	}
 	f.Past = map[string][]view.Past{}

@@ -95,14 +95,14 @@ func (f Filter) selects() bool { return f.Workload+f.Cause+f.Zone+f.End != "" }
 
 // asked reads the rows of closed incidents that are asked for, so many at most, and reads no more rows than that bound. Next is the rank before which
 // the rest follows; empty where nothing does.
-func (s Site) asked(ctx context.Context, f Filter, before string, most, reads int) (all []view.Past, next string, err error) {
+func (s Site) asked(ctx context.Context, on *Frame, f Filter, before string, most, reads int) (all []view.Past, next string, err error) {
 	var found []view.Past
 	if f.Workload != "" {
-		found, err = s.ofWorkload(ctx, f, before)
+		found, err = s.ofWorkload(ctx, on, f, before)
 	} else {
 		found, next, err = s.Ledger.Past(ctx, ledger.Ended{From: f.From, Until: f.end(), Before: before, Most: reads})
 	}
-	if err != nil {
+	if err = on.without(err); err != nil {
 		return nil, "", err
 	}
 	for _, p := range found {
@@ -118,7 +118,7 @@ func (s Site) asked(ctx context.Context, f Filter, before string, most, reads in
 }
 
 // ofWorkload are the closed incidents of a workload. A name without a project is looked for in each.
-func (s Site) ofWorkload(ctx context.Context, f Filter, before string) (all []view.Past, err error) {
+func (s Site) ofWorkload(ctx context.Context, on *Frame, f Filter, before string) (all []view.Past, err error) {
 	ids := []string{f.Workload}
 	if !strings.Contains(f.Workload, "/") {
 		if ids, err = s.Ledger.Projects(ctx); err != nil {
@@ -130,7 +130,7 @@ func (s Site) ofWorkload(ctx context.Context, f Filter, before string) (all []vi
 	}
 	for _, id := range ids {
 		found, err := s.Ledger.PastOf(ctx, id)
-		if err != nil {
+		if err = on.without(err); err != nil {
 			return nil, err
 		}
 		all = append(all, found...)
@@ -172,7 +172,7 @@ func (s Site) history(r *http.Request, out *bytes.Buffer) error {
 	h := History{Frame: Frame{Title: "Incidents", Path: "/incidents", At: now}, Filter: FilterOf(q), Later: q.Get("before") != ""}
 	if !h.Later && (h.Filter.Until.IsZero() || now.Before(h.Filter.end())) {
 		documents, err := s.Ledger.Open(ctx, perPage)
-		if err != nil {
+		if err = h.without(err); err != nil {
 			return err
 		}
 		for _, w := range documents {
@@ -185,7 +185,7 @@ func (s Site) history(r *http.Request, out *bytes.Buffer) error {
 	if h.Filter.selects() {
 		reads = mostScanned
 	}
-	closed, before, err := s.asked(ctx, h.Filter, q.Get("before"), perPage, reads)
+	closed, before, err := s.asked(ctx, &h.Frame, h.Filter, q.Get("before"), perPage, reads)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ const mostAdded = 5000
 // losses reads what the page of losses adds up.
 func (s Site) losses(r *http.Request, out *bytes.Buffer) error {
 	l := Losses{Frame: Frame{Title: "Losses", Path: "/losses", At: s.Now()}, Filter: FilterOf(r.URL.Query())}
-	all, before, err := s.asked(r.Context(), l.Filter, "", mostAdded, mostAdded)
+	all, before, err := s.asked(r.Context(), &l.Frame, l.Filter, "", mostAdded, mostAdded)
 	if err != nil {
 		return err
 	}

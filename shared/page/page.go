@@ -4,6 +4,7 @@ package page
 
 import (
 	"embed"
+	"errors"
 	"html/template"
 	"io"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"unicode"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/ledger"
 )
 
 //go:embed *.html
@@ -36,6 +38,18 @@ type Frame struct {
 	At time.Time
 	// Alone says that the page is kept as a file: its style is inside, and it links to no other page.
 	Alone bool
+	// Unread are the documents that belong on the page and cannot be read, each with the reason.
+	Unread []string
+}
+
+// without notes which documents cannot be read, and returns every other error.
+func (f *Frame) without(err error) error {
+	var unread ledger.UnreadableError
+	if !errors.As(err, &unread) {
+		return err
+	}
+	f.Unread = append(f.Unread, strings.Split(unread.Error(), "\n")...)
+	return nil
 }
 
 // render writes the page of that name.

@@ -23,6 +23,7 @@ import (
 	"pitstop.internal/shared/page"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/publish/publishtest"
+	"pitstop.internal/shared/view"
 )
 
 // presets are the policies without a file.
@@ -158,6 +159,38 @@ func TestPagesLeadToAllThereIs(t *testing.T) {
 	}
 	if body := get(t, h, "/losses"); !strings.Contains(body, "450 closed incidents") || !strings.Contains(body, "<td data-name=\"zone\">us-west4-a</td>") {
 		t.Error("the losses are not added up")
+	}
+}
+
+// TestADocumentThatCannotBeReadHidesNoOther: a page shows the rest, and names it.
+func TestADocumentThatCannotBeReadHidesNoOther(t *testing.T) {
+	t.Parallel()
+	store := ledgertest.NewStrictStore()
+	h, _ := large(t, store.Open, 3, 3)
+	for collection, r := range map[string]*ledger.Record{
+		ledger.Workloads: {ID: "demo%2Ftorn", Schema: incident.Schema, Body: "{", Rank: "0"},
+		ledger.Archive:   {ID: "demo%2Fw0000%2Ftorn-1", Schema: incident.Schema, Body: "{}", Row: "{", Rank: view.RankTime(noon.Add(-time.Minute))},
+	} {
+		c, err := store.Open(t.Context(), collection)
+		if err == nil {
+			err = c.Put(t.Context(), r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for address, says := range map[string][]string{
+		"/":                              {"torn", "demo/w0000", "demo/w0002"},
+		"/incidents":                     {"torn", "w0000-", "w0002-"},
+		"/incidents?workload=demo/w0000": {"torn-1", "w0000-"},
+		"/losses":                        {"torn-1", "3 closed incidents"},
+	} {
+		body := get(t, h, address)
+		for _, want := range append(says, "cannot be read") {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s does not say %q:\n%s", address, want, body)
+			}
+		}
 	}
 }
 
