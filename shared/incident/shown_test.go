@@ -129,6 +129,9 @@ func TestTheStateOfAWorkloadInAWord(t *testing.T) {
 		if v.Need != nil {
 			need = v.Need.Command
 		}
+		if next := v.Row().Next; v.State == view.Unusable && !strings.Contains(next, "an incident opens at ") {
+			t.Errorf("%s: it does not say what follows: %q", name, next)
+		}
 		if v.State != c.want || need != c.need || (v.Wait != nil) != (n.w.Incident != nil) {
 			t.Errorf("%s: %s, needs %q; want %s, %q:\n%s", name, v.State, need, c.want, c.need, n.tale())
 		}

@@ -49,6 +49,9 @@ func (w Workload) next() (text string, at time.Time) {
 	if w.State == Left {
 		return "nothing: it is left to its owner", at
 	}
+	if i := slices.IndexFunc(w.Slices, func(s Slice) bool { return s.Why != "" }); w.State == Unusable && i >= 0 {
+		return w.Slices[i].Why, at
+	}
 	for _, s := range w.Slices {
 		if n := w.Announced(s.Name); n != nil && !n.Due.IsZero() && (at.IsZero() || n.Due.Before(at)) {
 			text, at = "ask for a save", n.Due

@@ -427,6 +427,8 @@ func printSlice(p *terminal.Printer, s *view.Slice, maintained string, now time.
 	}
 	if s.Released {
 		line += ", left to its owner"
+	} else if s.Why != "" {
+		line += "; " + s.Why
 	}
 	if s.Claims != "" {
 		line += ", " + p.Paint(terminal.Yellow, "but its label "+events.LabelWorkload+" names "+s.Claims+", which it does not belong to")
