@@ -167,7 +167,9 @@ func (q queues) Queues(ctx context.Context, _ time.Time) (all []view.Queue, err 
 	q.called(ctx, Call{Service: "monitoring", Method: "timeSeries.list"})
 	lie := map[string]int{}
 	for _, m := range q.Broker.Dead() {
-		lie[m.Topic]++
+		if m.Topic != events.TopicTicks { // a lost tick has no dead letter: the next one takes up what it left
+			lie[m.Topic]++
+		}
 	}
 	for _, f := range Functions {
 		all = append(all, view.Queue{Topic: f.Topic, Oldest: q.Broker.Oldest(f.Topic), DeadLetters: lie[f.Topic]})
