@@ -419,8 +419,8 @@ func incidentAt(ctx context.Context, l *ledger.Ledger, w deployment.Workload, id
 		}
 	}
 	for _, id := range ids {
-		if !strings.Contains(id, "-"+at.UTC().Format("20060102")+"-") && !strings.Contains(id, "-"+at.Add(about).UTC().Format("20060102")+"-") {
-			continue // it opened on another day
+		if !mayTellOf(id, at) {
+			continue
 		}
 		in, err := w.ReadIncident(ctx, l, id, now)
 		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
@@ -431,6 +431,12 @@ func incidentAt(ctx context.Context, l *ledger.Ledger, w deployment.Workload, id
 		}
 	}
 	return nearest, nil
+}
+
+// mayTellOf reports whether the incident of an ID opened on a day near a time: it may have opened before it, at an announcement, or after it.
+func mayTellOf(id string, at time.Time) bool {
+	on := func(day time.Time) bool { return strings.Contains(id, "-"+day.UTC().Format("20060102")+"-") }
+	return on(at.Add(-about)) || on(at.Add(about))
 }
 
 // interruptions tells the dearest ones.
