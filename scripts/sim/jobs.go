@@ -46,7 +46,7 @@ func MixedCluster(seed uint64) world.ClusterConfig {
 			j.Directory = "gs://checkpoints/jobs/" + j.Name
 		}
 		j.Trainer.Step, j.Trainer.CheckpointEvery = int64(1000+draw.IntN(50_000)), int64(90+draw.IntN(180))
-		j.Crew.ReportEvery = world.Duration(10 * time.Minute)
+		j.Crew.ReportEvery = world.Duration(5 * time.Minute)
 	}
 	return c
 }

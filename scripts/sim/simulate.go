@@ -282,7 +282,7 @@ func MixedFleet(seed uint64) (world.Scenario, []byte) {
 		if every := int64(90 + draw.IntN(180)); c.Trainer.CheckpointEvery == 0 {
 			c.Trainer.CheckpointEvery = every
 		}
-		c.Crew.ReportEvery = world.Duration(10 * time.Minute)
+		c.Crew.ReportEvery = world.Duration(5 * time.Minute)
 		s.Fleet = append(s.Fleet, c)
 	}
 	return s, []byte(mixedPolicies)

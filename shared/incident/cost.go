@@ -92,8 +92,8 @@ func (in *Incident) stopOf(r, next *Run) (stop time.Time, atLeast bool) {
 		return r.Until, false
 	case !r.Over.IsZero() && !r.Late:
 		return last, false
-	case !struck.IsZero():
-		return struck, false
+	case !struck.IsZero(): // a crew that was silent before may have stood still before
+		return struck, struck.After(r.toldBy())
 	case last.IsZero() && in.lastTrouble().After(r.toldBy()), last.After(r.toldBy()):
 		return r.toldBy(), true
 	}

@@ -17,6 +17,7 @@ func TestWhatAnIncidentCost(t *testing.T) {
 	// A step takes a minute. The first run did steps 100 to 160 until noon.
 	before := Run{Attempt: 1, From: at(-60), First: 100, Until: noon, Last: 160}
 	after := Run{Attempt: 2, From: at(30), First: 150, Until: at(40), Last: 160}
+	slow := Run{Attempt: 1, From: at(-60), First: 100, Until: noon, Last: 103} // a step takes twenty minutes
 	found := func(r Run, m int) Run { r.Over, r.Late = at(m), true; return r }
 	ended := func(r Run, m int) Run { r.Over = at(m); return r }
 	loss := func(m int, rank events.Rank) Trouble {
@@ -37,7 +38,9 @@ func TestWhatAnIncidentCost(t *testing.T) {
 		"it still stands, for two hours":            {runs: runs{ended(before, 1)}, trouble: loss(1, events.RankUser), minutes: 119, atLeast: true},
 		"found a minute later":                      {runs: runs{found(before, 3), after}, trouble: loss(3, events.RankReading), minutes: 27, again: 13},
 		"found later, but a log tells when":         {runs: runs{found(before, 20), after}, trouble: loss(4, events.RankAudit), minutes: 26, again: 14},
-		"found later, and nobody tells when":        {runs: runs{found(before, 20), after}, trouble: loss(20, events.RankReading), minutes: 24, again: 16, atLeast: true},
+		"found later, and nobody tells when":        {runs: runs{found(before, 20), after}, trouble: loss(20, events.RankReading), minutes: 23, again: 17, atLeast: true},
+		"silent for long before the log's loss":     {runs: runs{found(before, 30), after}, trouble: loss(20, events.RankAudit), minutes: 10, again: 30, atLeast: true},
+		"no step of it was due before it was found": {runs: runs{found(slow, 20), after}, trouble: loss(20, events.RankReading), minutes: 10},
 		"it hung":                                   {runs: runs{found(before, 20), after}, trouble: hang, minutes: 30, again: 10},
 		"it hung before it crashed":                 {runs: runs{ended(before, 20), after}, trouble: loss(20, events.RankUser), minutes: 30, again: 10},
 		"steps in between":                          {runs: runs{ended(before, 1), ended(after, 40), {Attempt: 3, From: at(50), First: 155, Until: at(55), Last: 160}}, trouble: loss(1, events.RankUser), minutes: 39, again: 16},

@@ -34,7 +34,7 @@ const (
 )
 
 // toldBy is by when its crew would have told of the next step.
-func (r *Run) toldBy() time.Time { return r.Until.Add(toldWithin) }
+func (r *Run) toldBy() time.Time { return r.Until.Add(r.pace() + toldWithin) }
 
 // pace is how long a step of it takes; zero where that is not known.
 func (r *Run) pace() time.Duration {
