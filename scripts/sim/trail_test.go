@@ -31,6 +31,8 @@ func TestATrailHasEverythingThatWasDone(t *testing.T) {
 			case s.Kind == trail.Call && s.Method != "storage.objects.create":
 				switch _, verb, ofJob := strings.Cut(s.Method, "jobs"); { // of a Job or a JobSet
 				case s.Code != "":
+				case strings.HasSuffix(s.Method, "nodes.patch"):
+					called["machine labelled"]++
 				case ofJob && strings.HasSuffix(verb, ".delete"):
 					called["Job "+world.Deleted]++
 				case ofJob:
