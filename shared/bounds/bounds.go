@@ -32,6 +32,8 @@ const (
 	// ListenEvery is how often Pitstop listens again for a crew that gives none while maintenance is announced.
 	HeardFor    = 15 * time.Minute
 	ListenEvery = time.Hour
+	// QuietFor is from when a silence is shown: a crew writes a line every five minutes, and one may be lost.
+	QuietFor = 10 * time.Minute
 	// HangFor is the shortest time without a step after which Pitstop considers a training hung. NoGapFor is that time where the
 	// distance between steps is not known yet. ListenAgain is how often Pitstop listens for the crew of a training that may hang.
 	HangFor     = 15 * time.Minute

@@ -290,3 +290,17 @@ func TestNoWordOfMaintenanceEndsAWatchOverAHang(t *testing.T) {
 		}
 	}
 }
+
+// TestASilenceIsShownBeforeItIsAHang: with the time at which it is taken for one, from the second line on that does not come.
+func TestASilenceIsShownBeforeItIsAHang(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "llama-8b")
+	last := n.trains(8, 5*time.Minute)
+	for ago, shown := range map[time.Duration]bool{9 * time.Minute: false, 11 * time.Minute: true} {
+		v := n.w.Shown(last.Add(ago))
+		text, at := v.Row().Next, v.Row().At
+		if got := v.Training.HangsAt; got.IsZero() == shown || shown && (!got.After(last.Add(ago)) || !at.Equal(got) || text == "") {
+			t.Errorf("after %s: %q at %s, hangs at %s", ago, text, at, got)
+		}
+	}
+}

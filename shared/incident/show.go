@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident/story"
 	"pitstop.internal/shared/policy"
@@ -42,6 +43,9 @@ func (w Workload) Shown(now time.Time) view.Workload {
 		ID: w.ID, Project: w.Project, Name: w.Name, Provider: w.Provider, Label: w.Label, Directory: w.Directory, Seen: w.Seen, Slices: make([]view.Slice, len(w.Slices)),
 		Training: w.shownTraining(), Pause: w.Pause, Orders: w.Orders, Ended: w.Ended, Due: w.Due(), Wait: w.shownWait(now), Unsent: len(w.Outbox), Epoch: w.Epoch,
 		BudgetsSince: w.spentSince(), WaitTold: w.waitTold(),
+	}
+	if since, usual := w.silence(); w.expectsSteps() && now.Sub(since) >= max(bounds.QuietFor, usual/2) {
+		v.Training.HangsAt = since.Add(usual)
 	}
 	d := diagnose(policy.Policy{}, &w, now)
 	for i := range d.slots {

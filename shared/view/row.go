@@ -52,6 +52,9 @@ func (w Workload) next() (text string, at time.Time) {
 	if i := slices.IndexFunc(w.Slices, func(s Slice) bool { return s.Why != "" }); w.State == Unusable && i >= 0 {
 		return w.Slices[i].Why, at
 	}
+	if at := w.Training.HangsAt; !at.IsZero() {
+		return "if no step comes: take it for a hang", at
+	}
 	for _, s := range w.Slices {
 		if n := w.Announced(s.Name); n != nil && !n.Due.IsZero() && (at.IsZero() || n.Due.Before(at)) {
 			text, at = "ask for a save", n.Due

@@ -200,6 +200,8 @@ type Training struct {
 	Step      int64     `json:"step,omitzero"`
 	StepAt    time.Time `json:"step_at,omitzero"`
 	SteppedAt time.Time `json:"stepped_at,omitzero"`
+	// HangsAt is when Pitstop takes a silence for a hang that has lasted for longer than two lines of the crew are apart; zero for no such silence.
+	HangsAt time.Time `json:"hangs_at,omitzero"`
 	// Proven is the highest step that a checkpoint, or the crew's record on its machine, has shown.
 	Proven int64 `json:"proven,omitzero"`
 	// QuietSeconds is the longest time between two steps in quiet times.

@@ -468,6 +468,9 @@ func training(w view.Workload, now time.Time) string {
 		parts = append(parts, "a log line says that it is finished; the crew's verdict is not read yet")
 	case !t.StepAt.IsZero():
 		parts = append(parts, "step "+events.Number(t.Step)+" "+events.Span(now.Sub(t.StepAt))+" ago")
+		if !t.HangsAt.IsZero() {
+			parts = append(parts, "no new step for long: taken for a hang at "+t.HangsAt.UTC().Format("15:04")+" unless one comes")
+		}
 	case !t.Seen.IsZero():
 		parts = append(parts, "no step yet")
 	}
