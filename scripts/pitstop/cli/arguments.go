@@ -126,9 +126,9 @@ func OneIncident() cobra.PositionalArgs {
 // FileFlag marks a flag that names a file.
 const FileFlag = "names a file"
 
-// ReadsFile says that a flag of a verb names a file.
-func ReadsFile(c *cobra.Command, flag string) {
-	if err := c.Flags().SetAnnotation(flag, FileFlag, nil); err != nil {
+// NamesFile says that a flag names a file.
+func NamesFile(f *pflag.FlagSet, flag string) {
+	if err := f.SetAnnotation(flag, FileFlag, nil); err != nil {
 		panic(err) // there is no such flag
 	}
 }

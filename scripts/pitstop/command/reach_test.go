@@ -32,6 +32,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -430,4 +432,28 @@ func certificate(t *testing.T) (tls.Certificate, string) {
 		t.Fatal(err)
 	}
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, file
+}
+
+// TestEveryFileIsNamedWhole: the demo stands in another folder than its caller, so a verb for it has to know which of its flags name a file.
+func TestEveryFileIsNamedWhole(t *testing.T) {
+	t.Parallel()
+	var walk func(c *cobra.Command)
+	found, file := 0, regexp.MustCompile(`\b(a|this) file\b`)
+	walk = func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			_, marked := f.Annotations[cli.FileFlag]
+			if names := file.MatchString(f.Usage) && f.Value.Type() == "string" && c.Flags().Lookup("demo") != nil; names && !marked {
+				t.Errorf("%s --%s: %s", c.CommandPath(), f.Name, f.Usage)
+			}
+			if marked {
+				found++
+			}
+		})
+		for _, below := range c.Commands() {
+			walk(below)
+		}
+	}
+	if walk(commands()); found < 6 {
+		t.Errorf("only %d flags name a file", found)
+	}
 }

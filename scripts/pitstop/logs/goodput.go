@@ -42,7 +42,9 @@ func (d verbs) goodputCommand() *cobra.Command {
 	}, func(f *pflag.FlagSet) {
 		f.BoolVar(&asJSON, "json", false, "print one JSON object")
 		f.StringVar(&kept, "html", "", "write the account as a page with pictures into this file, which fetches nothing")
+		cli.NamesFile(f, "html")
 		f.StringVar(&priced, "prices", "", "a file with your dollars for a chip-hour, as incident takes it")
+		cli.NamesFile(f, "prices")
 	}, func(o record, out, screen io.Writer) (teller, error) {
 		list, err := prices.Read(priced)
 		if err != nil {

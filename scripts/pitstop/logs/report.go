@@ -32,6 +32,7 @@ func (d verbs) reportCommand() *cobra.Command {
 	}, func(f *pflag.FlagSet) {
 		f.BoolVar(&asJSON, "json", false, "print one JSON object, with every loss")
 		f.StringVar(&kept, "html", "", "write the report as a page into this file, which fetches nothing")
+		cli.NamesFile(f, "html")
 		f.BoolVar(&every, "losses", false, "list every loss, however many there are")
 	}, func(_ record, out, screen io.Writer) (teller, error) {
 		p := &reportPrinter{Printer: terminal.NewPrinter(screen, asJSON), every: every, columns: layout.Width()}

@@ -113,7 +113,7 @@ func (d verbs) drillCommand() *cobra.Command {
 	c.Flags().BoolVar(&sure, "yes", false, "do it: this interrupts training")
 	c.Flags().StringVar(&slice, "slice", "", "the slice; the default is the first one that Pitstop handles")
 	c.Flags().StringVar(&priced, "prices", "", "a file of prices, in dollars for a chip-hour; see incident")
-	cli.ReadsFile(c, "prices")
+	cli.NamesFile(c.Flags(), "prices")
 	c.Flags().DurationVar(&lasts, "for", drillFor, "how long to follow the drill")
 	return c
 }

@@ -63,7 +63,7 @@ func (d verbs) scaleCommand() *cobra.Command {
 	}
 	where.Flags(c)
 	c.Flags().StringArrayVar(&logs, "logs", nil, "a `FILE` of log entries to read instead; repeat it for each")
-	cli.ReadsFile(c, "logs")
+	cli.NamesFile(c.Flags(), "logs")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }

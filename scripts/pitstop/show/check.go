@@ -115,7 +115,7 @@ func (d verbs) checkCommand() *cobra.Command {
 	where.Flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	c.Flags().StringVar(&priced, "prices", "", "a file of prices, in dollars for a chip-hour; see incident")
-	cli.ReadsFile(c, "prices")
+	cli.NamesFile(c.Flags(), "prices")
 	return c
 }
 

@@ -101,7 +101,8 @@ func (d verbs) incidentCommand() *cobra.Command {
 	c.Flags().StringVar(&kept, "html", "", "write the incident as a page into this file, which fetches nothing")
 	c.Flags().BoolVar(&all, "all", false, "print each call of a long incident too, and what each place said that refused")
 	c.Flags().StringVar(&priced, "prices", "", "a file of prices, in dollars for a chip-hour")
-	cli.ReadsFile(c, "prices")
+	cli.NamesFile(c.Flags(), "prices")
+	cli.NamesFile(c.Flags(), "html")
 	return c
 }
 

@@ -105,6 +105,7 @@ func (d verbs) statusCommand() *cobra.Command {
 		"print one JSON object per workload: how it stands, its policy, the next decision, and what the API shows")
 	c.Flags().BoolVar(&watch, "watch", false, "look again and again, until you interrupt it")
 	c.Flags().StringVar(&kept, "html", "", "write the fleet as a page into this file, which fetches nothing")
+	cli.NamesFile(c.Flags(), "html")
 	c.Flags().BoolVar(&needsMe, "needs-me", false, "leave out the workloads that need nobody")
 	return c
 }
