@@ -36,19 +36,25 @@ func (w Workload) ReadIncident(ctx context.Context, l *ledger.Ledger, id string,
 	return w.Document.ShownIncident(in, now), err
 }
 
-// Workloads reads the workloads of these IDs or names, or all, in one listing.
+// Workloads reads the workloads of these IDs or names, or all, in one listing. All that can be read come with an UnreadableError for the
+// others.
 func (d Deployment) Workloads(ctx context.Context, l *ledger.Ledger, names []string) (found []Workload, err error) {
 	documents, err := l.Workloads(ctx)
-	if err != nil {
+	var unread ledger.UnreadableError
+	if err != nil && !errors.As(err, &unread) {
 		return nil, err
 	}
 	for _, w := range documents {
 		found = append(found, ShownAt(w, d.Now()))
 	}
 	if len(names) == 0 {
-		return found, nil
+		return found, err
 	}
-	return WorkloadsNamed(found, names)
+	named, unknown := WorkloadsNamed(found, names)
+	if unknown != nil && err != nil {
+		return nil, err // it may be the one that cannot be read
+	}
+	return named, unknown
 }
 
 // WorkloadsNamed are those of these IDs or names.

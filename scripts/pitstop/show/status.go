@@ -3,6 +3,7 @@ package show
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -141,11 +142,16 @@ func (d verbs) watchStatus(ctx context.Context, look func(context.Context, io.Wr
 
 // fleet prints a line for every workload, the worst first, and what is left over.
 func (d verbs) fleet(ctx context.Context, l *ledger.Ledger, needsMe bool, out io.Writer) error {
+	p := terminal.NewPrinter(out, false)
 	found, err := d.Workloads(ctx, l, nil)
+	var unread ledger.UnreadableError
+	if errors.As(err, &unread) { // which hides no other
+		terminal.Print(out, p.Paint(terminal.Red, "NOT READ")+": "+cli.OneLine(unread))
+		err = nil
+	}
 	if err != nil {
 		return err
 	}
-	p := terminal.NewPrinter(out, false)
 	if err := d.head(ctx, l, found, p); err != nil {
 		return err
 	}

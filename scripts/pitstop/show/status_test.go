@@ -16,6 +16,7 @@ import (
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
 	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
@@ -286,4 +287,22 @@ func TestStatusSaysFirstThatPitstopIsBlind(t *testing.T) {
 		t.Fatal(err)
 	}
 	without.Want([]string{"status"}, "BLIND: patrol has never ticked")
+}
+
+// TestADocumentThatCannotBeReadHidesNoOther: the table has the rest, a workload that is named is shown, and one that may be the torn one is not denied.
+func TestADocumentThatCannotBeReadHidesNoOther(t *testing.T) {
+	store := ledgertest.NewStrictStore()
+	b := deploymenttest.New(t, store.Open, deploymenttest.Trains("bert"))
+	c, err := store.Open(t.Context(), ledger.Workloads)
+	if err == nil {
+		err = c.Put(t.Context(), &ledger.Record{ID: "demo%2Ftorn", Schema: incident.Schema, Body: "{"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Want([]string{"status"}, "NOT READ: ", "torn", "demo/bert  trains")
+	b.Want([]string{"status", "bert"}, "demo/bert  policy")
+	if got, err := b.Call("status", "torn"); err == nil || strings.Contains(err.Error(), "there is no workload") {
+		t.Errorf("%v: %s", err, got)
+	}
 }
