@@ -25,7 +25,7 @@ func TestADrillIsFollowedToItsVerdict(t *testing.T) {
 			t.Fatal("it did so all the same")
 		}
 		b.Want([]string{"drill", "llama-8b", "--yes", "--why", "quarterly"}, "simulate a maintenance event on llama-8b", "maintenance is ",
-			"PASSED  resumed: ", "; away >= 39 s · 380 steps again, 12 m 0 s · >= 3.4 chip-hours; charged to infrastructure", "noticed after 10 s")
+			"PASSED  resumed: ", "; away >= 37 s · 381 steps again, 12 m 2 s · >= 3.4 chip-hours; charged to infrastructure", "noticed after 10 s")
 		if len(b.Simulated) != 1 || b.Simulated[0] != "projects/demo/locations/us-west4-a/nodes/llama-8b" {
 			t.Errorf("simulated was %v", b.Simulated)
 		}
