@@ -24,8 +24,8 @@ import (
 func init() {
 	// Arrives: a tick a minute on the topic patrol-ticks. Publishes: notices on maintenance-notices, requests on the three
 	// request topics. One instance, one tick at a time, no redelivery: the next tick continues the work of this one. Grants:
-	// roles/pubsub.publisher on those, the right to read and write the ledger, the right to write but not read the second database,
-	// the right to read figures of Cloud Monitoring, and in the watched projects the right to read TPUs, to read logs and to write the canary.
+	// roles/pubsub.publisher on those. It reads and writes the ledger, and writes but does not read the second database. It reads
+	// figures of Cloud Monitoring. In the watched projects it reads TPUs and logs, and writes the canary.
 	// Where CLUSTERS names clusters: container.clusters.get and container.clusters.connect, and the right to list Jobs, JobSets, Pods and nodes there.
 	trigger.Register("HandlePatrol", trigger.Function[config, time.Time]{Decode: decode, Build: build})
 }

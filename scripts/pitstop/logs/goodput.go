@@ -69,7 +69,7 @@ type goodputPrinter struct {
 	// project is the one whose ledger names incidents; empty for none.
 	project string
 	prices  prices.List
-	// sheet is what was told in the end.
+	// sheet is what the printer has printed of the account.
 	sheet sheet
 }
 
