@@ -996,10 +996,11 @@ func TestAWorkersPitcrewIsReplaced(t *testing.T) {
 func TestAnAttemptResumesFromWhatTheLastWorkerSaved(t *testing.T) {
 	t.Parallel()
 	dir, said := t.TempDir(), t.TempDir()
-	// Worker 0 fails once worker 1 is ready to save, or worker 1 dies of the signal that asks it to.
+	// Worker 0 fails once worker 1 is ready to save, or worker 1 dies of the signal that asks it to. It is ready when its crew has had the time to say
+	// that it trains: of a worker that has not said so, worker 0 awaits no end.
 	script := fmt.Sprintf(`case $PITCREW_ATTEMPT.$PITCREW_WORKER in
 1.0) until [ -e %[2]s/ready ]; do sleep 0.02; done; exit 1 ;;
-1.1) trap 'sleep 0.3; mkdir %[1]s/40; echo x > %[1]s/40/data; exit 1' TERM; touch %[2]s/ready; while :; do sleep 0.02; done ;;
+1.1) trap 'sleep 0.3; mkdir %[1]s/40; echo x > %[1]s/40/data; exit 1' TERM; sleep 0.5; touch %[2]s/ready; while :; do sleep 0.02; done ;;
 *.0) echo "$PITCREW_RESUME_STEP" > %[2]s/resumed.0; until [ -e %[2]s/resumed.1 ]; do sleep 0.02; done ;; # the job ends with worker 0
 *) echo "$PITCREW_RESUME_STEP" > %[2]s/resumed.$PITCREW_WORKER ;;
 esac`, dir, said)
