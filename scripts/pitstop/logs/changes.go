@@ -9,7 +9,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/goodput"
-	"pitstop.internal/scripts/pitstop/interval"
+	"pitstop.internal/shared/interval"
 )
 
 // change is something that a person may change, and what that gains. Pitstop changes none of it by itself.

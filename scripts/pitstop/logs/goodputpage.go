@@ -11,8 +11,8 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/goodput"
-	"pitstop.internal/scripts/pitstop/interval"
 	"pitstop.internal/scripts/pitstop/terminal"
+	"pitstop.internal/shared/interval"
 	"pitstop.internal/shared/page"
 )
 

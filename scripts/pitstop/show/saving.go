@@ -11,8 +11,8 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/deployment"
-	"pitstop.internal/scripts/pitstop/interval"
 	"pitstop.internal/scripts/pitstop/terminal"
+	"pitstop.internal/shared/interval"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/view"
 )

@@ -18,7 +18,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"pitstop.internal/scripts/pitstop/interval"
+	"pitstop.internal/shared/interval"
 )
 
 // The conditions under which the series are played: what one save blocks, and the time from a loss until it trains again.
@@ -71,7 +71,7 @@ func fixed(every time.Duration) func(int, time.Duration, time.Duration) time.Dur
 // allSeries are the series that lie beside the project: they are not part of it.
 func allSeries(t *testing.T) map[string]series {
 	t.Helper()
-	const beside = "../../../../shared/traces"
+	const beside = "../../../shared/traces"
 	if _, err := os.Stat(beside); err != nil {
 		t.Skipf("no real traces beside the project: %v", err)
 	}

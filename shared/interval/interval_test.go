@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"pitstop.internal/scripts/pitstop/interval"
+	"pitstop.internal/shared/interval"
 )
 
 // TestBestIsWhatDalyPublished holds the formula against the optima in the captions of Daly's figures: a save takes 5 minutes.
