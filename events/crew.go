@@ -50,6 +50,10 @@ type CrewReport struct {
 	Workers int `json:"workers,omitzero"`
 	// Attempt is the training attempt that the lease named.
 	Attempt int `json:"attempt,omitzero"`
+	// ReadyAt is when the crew that tells of a start began to wait for it: for the lease, and for the other workers. Of its first attempt
+	// that is when the crew was up. Of a later one it is when the back-off was over, or when it began to wait for the attempt that the
+	// lease is to name.
+	ReadyAt time.Time `json:"ready_at,omitzero"`
 	// Step is the last finished step, and StepAt when that was seen; FirstStep is the first one that was seen of the attempt, at
 	// FirstStepAt. CheckpointStep and CheckpointURI are the last complete checkpoint.
 	Step           int64     `json:"step,omitzero"`

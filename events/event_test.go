@@ -128,7 +128,7 @@ var frozen = map[string]struct {
 	}},
 	"crew.report.v1": {anyOf(report), events.CrewReport{
 		Schema: 1, Report: events.ReportExited, Project: "demo", Zone: "us-west4-a", Node: "llama-8b-0", Hostname: "t1v-n-3f2a9c01-w-1",
-		Worker: 1, Workers: 4, Attempt: 3, Step: 48190, StepAt: november(12, 2, 14, 5), FirstStep: 48001, FirstStepAt: november(12, 1, 50, 0), CheckpointStep: 48000, CheckpointURI: "gs://ckpt/llama-8b/48000",
+		Worker: 1, Workers: 4, Attempt: 3, ReadyAt: november(12, 1, 47, 30), Step: 48190, StepAt: november(12, 2, 14, 5), FirstStep: 48001, FirstStepAt: november(12, 1, 50, 0), CheckpointStep: 48000, CheckpointURI: "gs://ckpt/llama-8b/48000",
 		StepsSeconds: 1311.5, SavesSeconds: 93.2, RestoreSeconds: 41.5, ExamplesPerSecond: 812.5, Measured: &events.Measured{Accelerator: "v5litepod-16", Slices: 2, GlobalBatch: 4096, Steps: 120, Seconds: 605},
 		SaveID: "5f0c3a", ExitCode: 137, Signal: "SIGKILL", Interrupted: true, Tail: []string{"step 48,190", "Killed"}, RestartsLeft: 4, OutOfMemory: true,
 		Retries: events.JobRetries{Worker: 2, Job: 1, Memory: 3, Interruption: 4, Internal: 5, Stockout: 6, Recreations: 7, Requests: 8},
@@ -796,6 +796,7 @@ func FuzzCrewReport(f *testing.F) {
 	f.Add(fixture(f, "crew.report.v1"))
 	f.Add(fixture(f, "crew.report.pod.v1"))
 	f.Add([]byte(`{"schema":1,"report":"saved","zone":"z","node":"n","save_id":"s","checkpoint_step":9223372036854775807}`))
+	f.Add([]byte(`{"schema":1,"report":"started","zone":"z","node":"n","attempt":1,"ready_at":"0001-01-01T00:00:00+23:59"}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		r, err := report(raw)
 		if err != nil {

@@ -73,7 +73,7 @@ func (f *facts) keep(e evidence.Reported) bool {
 	if len(r.Hostname)+len(r.Life)+len(r.SaveID)+len(r.Signal) > longestNames || slices.ContainsFunc(w.Unbound, kept) {
 		return false
 	}
-	r.CheckpointURI, r.Measured, r.Tail = "", nil, r.LastWords()
+	r.ReadyAt, r.CheckpointURI, r.Measured, r.Tail = time.Time{}, "", nil, r.LastWords()
 	r.Reason = strings.ToValidUTF8(r.Reason[:min(len(r.Reason), longestReason)], "")
 	line, err := json.Marshal(r)
 	if err != nil {

@@ -219,6 +219,8 @@ type Leader struct {
 	plan    Plan
 	members map[int]member
 	entered time.Time
+	// ready is since when the leader has waited for all that the next attempt takes; zero while none could begin.
+	ready   time.Time
 	until   time.Time
 	cause   Cause
 	lost    *Cause
@@ -237,7 +239,9 @@ type Leader struct {
 
 // Event is something that the leader has to tell about: an attempt began, its end, or the end of all.
 type Event struct {
-	Began    bool
+	Began bool
+	// Ready is since when the leader has waited for the attempt that began: since it was there, or since the back-off was over.
+	Ready    time.Time
 	Ended    *Cause
 	Verdict  *Verdict
 	Attempt  int
@@ -252,7 +256,7 @@ type Event struct {
 
 // New makes a leader; id tells its plans from those of an earlier life.
 func New(c Config, m Memory, id string, now time.Time) *Leader {
-	return &Leader{Config: c, Memory: m, Stage: Waiting, id: id, members: map[int]member{}, entered: now, quiet: now}
+	return &Leader{Config: c, Memory: m, Stage: Waiting, id: id, members: map[int]member{}, entered: now, ready: now, quiet: now}
 }
 
 // Hear takes what a worker says.
@@ -303,6 +307,14 @@ func (l *Leader) Advance(v View) (Plan, Want, []Event) {
 
 func (l *Leader) enter(s Stage, now time.Time) bool {
 	l.Stage, l.entered = s, now
+	switch s {
+	case Waiting, Gathering, Admitting, Asking:
+		if l.ready.IsZero() {
+			l.ready = now
+		}
+	case Training, Ending, Deciding, Pausing, Over:
+		l.ready = time.Time{}
+	}
 	return true
 }
 
@@ -456,7 +468,7 @@ func (l *Leader) admit(v View) bool {
 		return false // it begins with the next crew in its place
 	}
 	l.announce(Plan{Attempt: l.Attempt, Run: true, Step: v.Step, Checkpoint: v.Checkpoint, Server: v.Outside.Server, Before: l.before})
-	l.events = append(l.events, Event{Began: true, Attempt: l.Attempt, Workers: l.Workers, Left: l.Budget.Left(l.Policy), Retries: l.Budget.Retries(l.Policy)})
+	l.events = append(l.events, Event{Began: true, Ready: l.ready, Attempt: l.Attempt, Workers: l.Workers, Left: l.Budget.Left(l.Policy), Retries: l.Budget.Retries(l.Policy)})
 	return l.enter(Training, v.Now)
 }
 

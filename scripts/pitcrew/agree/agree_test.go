@@ -132,6 +132,48 @@ func (f *field) cause() agree.Cause {
 	return agree.Cause{Worker: -1}
 }
 
+// TestAnAttemptTellsSinceWhenItWaited: the first one since the crew was up, the next since the back-off was over, and one that the lease
+// asks for since the crew began to wait for it.
+func TestAnAttemptTellsSinceWhenItWaited(t *testing.T) {
+	ready := func(f *field) (at []time.Duration) {
+		for _, e := range f.events {
+			if e.Began {
+				at = append(at, e.Ready.Sub(start))
+			}
+		}
+		return at
+	}
+	c := config(2)
+	c.WaitSaved = true
+	f := newField(t, c, memory())
+	f.deaf[1] = true
+	f.lease.Admitted = false
+	f.pass(time.Minute)
+	f.lease.Admitted = true // Pitstop admits the slice
+	f.pass(time.Minute)
+	f.deaf[1] = false // the other worker is there
+	f.pass(time.Minute)
+	f.all(1)
+	f.end(0, restart.Exit{Code: 1}, restart.Circumstances{})
+	f.pass(time.Second)
+	again := f.want.Wake.Sub(start)
+	f.lease.Admitted = false
+	f.pass(10 * time.Minute)
+	f.lease.Admitted = true
+	f.pass(time.Second)
+	f.all(2)
+	f.end(0, restart.Exit{}, restart.Circumstances{Told: true})
+	f.end(1, restart.Exit{}, restart.Circumstances{Told: true})
+	saved := f.now.Sub(start)
+	f.pass(30 * time.Minute)
+	f.lease = agree.Lease{Admitted: true, Attempt: 3, Epoch: 1}
+	f.pass(time.Second)
+	f.all(3)
+	if got, want := ready(f), []time.Duration{0, again, saved}; !slices.Equal(got, want) {
+		t.Errorf("ready at %v, want %v", got, want)
+	}
+}
+
 func TestAllStartTogetherWhenAllAreThere(t *testing.T) {
 	f := newField(t, config(4), memory())
 	f.deaf[3] = true

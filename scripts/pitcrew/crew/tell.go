@@ -50,7 +50,7 @@ func tenths(d time.Duration) float64 { return d.Round(time.Second / 10).Seconds(
 func (c *crew) happened(now time.Time, e agree.Event) {
 	if e.Began {
 		c.report(now, events.CrewReport{
-			Report: events.ReportStarted, Attempt: e.Attempt, Workers: e.Workers, Step: c.found.Step, RestartsLeft: e.Left, Retries: e.Retries,
+			Report: events.ReportStarted, Attempt: e.Attempt, ReadyAt: e.Ready.UTC(), Workers: e.Workers, Step: c.found.Step, RestartsLeft: e.Left, Retries: e.Retries,
 		})
 		c.clearEarlier(e.Attempt)
 		return

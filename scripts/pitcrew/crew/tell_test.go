@@ -88,6 +88,15 @@ func TestATrainingThatDoesNotResumeIsToldOf(t *testing.T) {
 	}
 }
 
+// TestAStartTellsSinceWhenTheCrewWaitedForIt in UTC.
+func TestAStartTellsSinceWhenTheCrewWaitedForIt(t *testing.T) {
+	d := decidingCrew(t)
+	d.happened(d.now, agree.Event{Began: true, Attempt: 1, Workers: 1, Ready: d.now.Add(-time.Minute).In(time.FixedZone("", 3600))})
+	if lines := d.lines(); !strings.Contains(lines, `"report":"started"`) || !strings.Contains(lines, `"ready_at":"2026-03-01T11:59:00Z"`) {
+		t.Error(lines)
+	}
+}
+
 // TestNobodyGivesUpInSilence: the first attempt of a single worker has a last word, too, which says what comes next.
 func TestNobodyGivesUpInSilence(t *testing.T) {
 	for stays, next := range map[bool]string{
