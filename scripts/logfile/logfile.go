@@ -534,8 +534,8 @@ func (s *Splitter) decide() (next int, answer, wait bool) {
 	return next, true, false
 }
 
-// structural are the bytes that mean something to inside.
-var structural = [256]bool{'"': true, '\\': true, '{': true, '}': true, '\n': true}
+// mostOfLine is how much of a line is looked at in one go: a line may be as long as the file.
+const mostOfLine = 8 << 10
 
 // inside follows an object to its end. No string of JSON goes over a line, and no object of an entry begins a line further
 // left than the line on which the entry begins: where one does, an entry is broken off.
@@ -550,58 +550,76 @@ func (s *Splitter) inside(i int) int {
 		}
 		i = s.start + 1
 	}
-	buf := s.buf
-	if s.escaped && buf[i] != '\n' {
-		s.escaped = false
-		s.blank = false
-		i++
-	}
-	for i < len(buf) {
-		if s.blank {
-			switch c := buf[i]; c {
-			case ' ', '\t', '\r':
-				i++
-				continue
-			case '\n':
-			default:
+	for i < len(s.buf) {
+		line := s.buf[i:min(len(s.buf), i+mostOfLine)]
+		end := bytes.IndexByte(line, '\n')
+		if end >= 0 {
+			line = line[:end]
+		}
+		if end < 0 || bytes.IndexByte(line, '{') >= 0 || bytes.IndexByte(line, '}') >= 0 { // another whole line changes nothing
+			if at := len(line) - len(bytes.TrimLeft(line, " \t\r")); s.blank && at < len(line) {
+				i, line = i+at, line[at:]
 				s.blank, s.indent = false, s.column(i)
-				if c == '{' && s.indent <= s.startColumn {
+				if line[0] == '{' && s.indent <= s.startColumn {
 					s.broken("it ends in the middle; the next entry begins on line " + strconv.Itoa(s.line))
 					s.begin(i)
 					return i + 1
 				}
 			}
+			n := s.braces(line)
+			if i += n; s.depth == 0 {
+				s.complete(i)
+				return i
+			}
+		} else {
+			i += end
 		}
-		c := buf[i]
-		if !structural[c] {
-			i++
-			continue
-		}
-		switch {
-		case c == '\n':
+		if end >= 0 {
 			s.inString, s.escaped = false, false
 			s.newline(i)
-		case s.inString && c == '\\':
-			if i+1 == len(buf) {
-				s.escaped = true
-			} else if buf[i+1] != '\n' {
-				i++
-			}
-		case c == '"':
-			s.inString = !s.inString
-		case s.inString:
-		case c == '{':
+			i++
+		}
+	}
+	return i
+}
+
+// braces counts the depth along a part of a line, up to the end of the present object, and returns how long that is.
+func (s *Splitter) braces(line []byte) int {
+	for i := 0; i < len(line); i++ {
+		if s.inString {
+			i += s.toQuote(line[i:])
+			continue
+		}
+		switch line[i] {
+		case '"':
+			s.inString = true
+		case '{':
 			s.depth++
-		case c == '}':
-			s.depth--
-			if s.depth == 0 {
-				s.complete(i + 1)
+		case '}':
+			if s.depth--; s.depth == 0 {
 				return i + 1
 			}
 		}
-		i++
 	}
-	return i
+	return len(line)
+}
+
+// toQuote goes to the next quote in a string, which ends it unless it is escaped, and returns how far that is.
+func (s *Splitter) toQuote(text []byte) int {
+	n := bytes.IndexByte(text, '"')
+	closed := n >= 0
+	if !closed {
+		n = len(text)
+	}
+	slashes := 0
+	for slashes < n && text[n-1-slashes] == '\\' {
+		slashes++
+	}
+	s.escaped = (slashes%2 == 1) != (s.escaped && slashes == n)
+	if closed {
+		s.inString, s.escaped = s.escaped, false
+	}
+	return n
 }
 
 // complete hands on the present object, which ends before the byte end.

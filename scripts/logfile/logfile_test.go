@@ -113,6 +113,17 @@ func TestRecordsPassOverWhatIsTooLarge(t *testing.T) {
 	}
 }
 
+// TestALongLineIsOneEntryWhereverItIsCut: what is escaped in it stays so.
+func TestALongLineIsOneEntryWhereverItIsCut(t *testing.T) {
+	for pad := range 4 {
+		long := `{"a":"` + strings.Repeat("x", pad) + strings.Repeat(`\\\"}`, 20_000) + `"}`
+		entries, faults := split(long + `{"b":2}` + "\n")
+		if d := cmp.Diff([]string{long, `{"b":2}`}, entries); d != "" || faults != nil {
+			t.Errorf("%d bytes before: %d entries, faults %q", pad, len(entries), faults)
+		}
+	}
+}
+
 func TestRecordsAreNumbered(t *testing.T) {
 	var where []string
 	logfile.Records(strings.NewReader("[\n{},\n{},{}]"), "f", func(r logfile.Record, _ error) {
@@ -131,6 +142,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add([]byte(`{"nextPageToken":"a\"]","entries":[{"a":1},{"b":"}"}]}{"entries":[]}`))
 	f.Add([]byte("{\"entries\":[{}\n],\"nextPageToken\":\"\n\"x\"}\nlines\nof text\n{}"))
 	f.Add([]byte("---\ninsertId: x\n{}"))
+	f.Add([]byte(`{"a":"\\\"}\\\\"}{"\\\\\"":{}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		total := 0
 		calls := 0
