@@ -3,12 +3,14 @@ package logs
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/goodput"
+	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/interval"
 )
 
@@ -33,46 +35,69 @@ const (
 )
 
 // changesOf are the changes that gain something, by the record.
-func (p *goodputPrinter) changesOf(r goodput.Report) []change {
-	out := []change{}
+func (t *goodputTeller) changesOf(r goodput.Report) (all []change) {
 	var wanted, unasked, announced, spot time.Duration
-	more := 0.0
+	more, waits := 0.0, map[string]time.Duration{}
 	for _, w := range r.Workloads {
 		wanted += w.Time() - w.Time(goodput.Stopped)
 		unasked += max(0, w.Unasked-time.Duration(w.Stops)*prompt)
 		if c, ok := intervalOf(w); ok {
-			out = append(out, c)
+			all = append(all, c)
 		}
 		for k, n := range w.Spent {
+			if k.Use == goodput.Capacity {
+				waits[k.Zone] += n.Time
+			}
 			if k.Use == goodput.Again && k.Cause == events.CauseMaintenance {
 				announced += n.Time
 			}
 			if !k.Spot {
 				continue
 			}
-			if isLost(k.Use) && (k.Cause == events.CausePreemption || k.Cause == events.CauseTerminated) {
+			if isLost(k) && (k.Cause == events.CausePreemption || k.Cause == events.CauseTerminated) {
 				spot += n.Time
 			}
-			if other, known := p.prices.Of(k.Accelerator, false); known && k.Use != goodput.Stopped {
-				dollars, _ := p.prices.Of(k.Accelerator, true)
+			if other, known := t.prices.Of(k.Accelerator, false); known && k.Use != goodput.Stopped {
+				dollars, _ := t.prices.Of(k.Accelerator, true)
 				more += (other - dollars) * n.Chips.Hours()
 			}
 		}
 	}
-	say := func(gains time.Duration, text string, dollars float64) {
-		if points := hundredths(100 * gains.Seconds() / wanted.Seconds()); points >= worthIt {
-			out = append(out, change{Change: text, PointsAtMost: points, DollarsMore: hundredths(dollars)})
+	longer, zone := zoneOf(r, waits)
+	for _, c := range []struct {
+		gains   time.Duration
+		text    string
+		dollars float64
+	}{
+		{unasked, "notice a loss and ask for new machines within " + events.Span(prompt), 0},
+		{longer, "wait for capacity in " + zone + " alone", 0},
+		{spot, "run on demand in the place of Spot", more},
+		{announced, "save when maintenance is announced: a crew and request_checkpoint, or autocheckpoint", 0},
+	} {
+		if points := hundredths(100 * c.gains.Seconds() / max(wanted, 1).Seconds()); points >= worthIt {
+			all = append(all, change{Change: c.text, PointsAtMost: points, DollarsMore: hundredths(c.dollars)})
 		}
 	}
-	if wanted > 0 {
-		say(unasked, "notice a loss and ask for new machines within "+events.Span(prompt), 0)
-		if wait, zone := zoneOf(r); zone != "" {
-			say(wait, "wait for capacity in "+zone+" alone", 0)
-		}
-		say(spot, "run on demand in the place of Spot", more)
-		say(announced, "save when maintenance is announced: a crew and request_checkpoint, or autocheckpoint", 0)
+	return all
+}
+
+// zoneOf is the zone in which a slice waits least for capacity, and how much the waits in the others were longer.
+func zoneOf(r goodput.Report, waits map[string]time.Duration) (longer time.Duration, zone string) {
+	stops := map[string]int{}
+	for _, g := range r.Groups {
+		stops[g.Zone] += g.Losses
 	}
-	return out
+	maps.DeleteFunc(stops, func(_ string, n int) bool { return n < fewestWaits })
+	mean := func(z string) time.Duration { return waits[z] / time.Duration(stops[z]) }
+	for _, z := range slices.Sorted(maps.Keys(stops)) {
+		if zone == "" || mean(z) < mean(zone) {
+			zone = z
+		}
+	}
+	for z, n := range stops {
+		longer += waits[z] - time.Duration(n)*mean(zone)
+	}
+	return longer, zone
 }
 
 // savesOf is what a workload's saves and losses say; false where its crew does not tell of saves.
@@ -108,53 +133,18 @@ func intervalOf(w goodput.Workload) (c change, ok bool) {
 	}, a.Least > worthIt
 }
 
-// zoneOf is the zone in which a slice waits least for capacity, and how much the waits in the others were longer.
-func zoneOf(r goodput.Report) (longer time.Duration, zone string) {
-	waits := map[string]time.Duration{}
-	stops := map[string]int{}
-	for _, w := range r.Workloads {
-		for k, n := range w.Spent {
-			if k.Use == goodput.Capacity {
-				waits[k.Zone] += n.Time
-			}
-		}
-	}
-	for _, g := range r.Groups {
-		stops[g.Zone] += g.Losses
-	}
-	var zones []string
-	for z, n := range stops {
-		if n >= fewestWaits {
-			zones = append(zones, z)
-		}
-	}
-	if len(zones) < 2 {
-		return 0, ""
-	}
-	mean := func(z string) time.Duration { return waits[z] / time.Duration(stops[z]) }
-	best := slices.MinFunc(zones, func(x, y string) int { return cmp.Or(cmp.Compare(mean(x), mean(y)), cmp.Compare(x, y)) })
-	for _, z := range zones {
-		longer += waits[z] - time.Duration(stops[z])*mean(best)
-	}
-	return longer, best
-}
-
-// changes tells what may be changed.
-func (p *goodputPrinter) changes(all []change) {
-	if len(all) == 0 {
-		return
-	}
+// printChanges tells what may be changed.
+func printChanges(p *terminal.Printer, all []change) {
 	rows := [][]string{{"change", "points of goodput", "workload", "dollars more"}}
 	for _, c := range all {
-		gain := fmt.Sprintf("at most %.1f", c.PointsAtMost)
+		gain, dollars := fmt.Sprintf("at most %.1f", c.PointsAtMost), "-"
 		if c.PointsAtLeast > 0 {
 			gain = fmt.Sprintf("%.1f to %.1f", c.PointsAtLeast, c.PointsAtMost)
 		}
-		dollars := "-"
 		if c.DollarsMore > 0 {
 			dollars = fmt.Sprintf("%.2f", c.DollarsMore)
 		}
 		rows = append(rows, []string{c.Change, gain, cmp.Or(c.Workload, "-"), dollars})
 	}
-	p.Table(titleChanges, mostRows, 2, rows)
+	printTable(p, titleChanges, mostRows, 2, rows)
 }

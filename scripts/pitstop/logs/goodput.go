@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/cli"
@@ -28,9 +26,9 @@ import (
 )
 
 func (d verbs) goodputCommand() *cobra.Command {
-	var asJSON bool
-	var priced, kept string
-	return d.recordCommand(&cobra.Command{
+	t := goodputTeller{verbs: d}
+	var priced string
+	c := &cobra.Command{
 		Use:   "goodput [FILE...]",
 		Short: "Say where the training time went, and what it cost",
 		Long: "Say where the time of each workload went, from its first entry to the end of the record: waiting for capacity, starting, steps\n" +
@@ -39,41 +37,21 @@ func (d verbs) goodputCommand() *cobra.Command {
 			"Goodput is the productive share of the time in which training was to run, so without that in which its owner had stopped it.\n" +
 			"The numbers come with the doubt that the record leaves. Crews' lines are what the steps are read from. With --project and\n" +
 			"roles/datastore.viewer, the dearest interruptions have the IDs of their incidents.\n\n",
-	}, func(f *pflag.FlagSet) {
-		f.BoolVar(&asJSON, "json", false, "print one JSON object")
-		f.StringVar(&kept, "html", "", "write the account as a page with pictures into this file, which fetches nothing")
-		cli.NamesFile(f, "html")
-		f.StringVar(&priced, "prices", "", "a file with your dollars for a chip-hour, as incident takes it")
-		cli.NamesFile(f, "prices")
-	}, func(o record, out, screen io.Writer) (teller, error) {
-		list, err := prices.Read(priced)
-		if err != nil {
-			return nil, err
-		}
-		p := &goodputPrinter{Printer: terminal.NewPrinter(screen, asJSON), verbs: d, project: o.project, prices: list}
-		p.Out = out
-		switch {
-		case kept == "":
-			return p, nil
-		case asJSON:
-			return nil, cli.Usage("--html keeps the account as a page: leave out --json")
-		}
-		return newGoodputPage(p, kept), nil
-	})
+		PreRunE: func(*cobra.Command, []string) (err error) {
+			t.prices, err = prices.Read(priced)
+			return err
+		},
+	}
+	c.Flags().StringVar(&priced, "prices", "", "a file with your dollars for a chip-hour, as incident takes it")
+	cli.NamesFile(c.Flags(), "prices")
+	return d.recordCommand(c, &t)
 }
 
-// goodputPrinter tells an account.
-type goodputPrinter struct {
-	*terminal.Printer
+// goodputTeller tells where the time of workloads went.
+type goodputTeller struct {
 	verbs
-	// project is the one whose ledger names incidents; empty for none.
-	project string
-	prices  prices.List
-	// sheet is what the printer has printed of the account.
-	sheet sheet
+	prices prices.List
 }
-
-func (*goodputPrinter) loss(goodput.Loss) {}
 
 // sum is an amount of time as it is told.
 type sum struct {
@@ -87,16 +65,21 @@ type sum struct {
 	Dollars float64 `json:"dollars,omitzero"`
 }
 
+// spent is what time was spent on, and how much of it was productive.
+type spent struct {
+	GoodputPercent float64 `json:"goodput_percent"`
+	DoubtPoints    float64 `json:"doubt_points"`
+	Uses           []sum   `json:"uses"`
+}
+
 // workloadSum is the account of a workload as it is told.
 type workloadSum struct {
-	Project        string    `json:"project"`
-	Workload       string    `json:"workload"`
-	First          time.Time `json:"first"`
-	GoodputPercent float64   `json:"goodput_percent"`
-	DoubtPoints    float64   `json:"doubt_points"`
-	Step           int64     `json:"step,omitzero"`
-	StepSeconds    float64   `json:"step_seconds,omitzero"`
-	Uses           []sum     `json:"uses"`
+	Project     string    `json:"project"`
+	Workload    string    `json:"workload"`
+	First       time.Time `json:"first"`
+	Step        int64     `json:"step,omitzero"`
+	StepSeconds float64   `json:"step_seconds,omitzero"`
+	spent
 }
 
 // interruption is an interruption as it is told.
@@ -116,35 +99,55 @@ type interruption struct {
 
 // sheet is the whole account as it is told.
 type sheet struct {
-	From           time.Time      `json:"from,omitzero"`
-	To             time.Time      `json:"to,omitzero"`
-	Entries        int            `json:"entries"`
-	Faults         int            `json:"faults"`
-	Seconds        float64        `json:"seconds"`
-	GoodputPercent float64        `json:"goodput_percent"`
-	DoubtPoints    float64        `json:"doubt_points"`
-	Uses           []sum          `json:"uses"`
-	ByCause        []sum          `json:"lost_by_cause"`
-	ByZone         []sum          `json:"lost_by_zone"`
-	ByGeneration   []sum          `json:"lost_by_generation"`
-	Workloads      []workloadSum  `json:"workloads"`
-	Interruptions  []interruption `json:"interruptions"`
-	Changes        []change       `json:"changes"`
-	Unsure         []string       `json:"unsure"`
+	From    time.Time `json:"from,omitzero"`
+	To      time.Time `json:"to,omitzero"`
+	Entries int       `json:"entries"`
+	Faults  int       `json:"faults"`
+	Seconds float64   `json:"seconds"`
+	spent
+	ByCause       []sum          `json:"lost_by_cause"`
+	ByZone        []sum          `json:"lost_by_zone"`
+	ByGeneration  []sum          `json:"lost_by_generation"`
+	Workloads     []workloadSum  `json:"workloads"`
+	Interruptions []interruption `json:"interruptions"`
+	Changes       []change       `json:"changes"`
+	Unsure        []string       `json:"unsure"`
 }
 
-// useTexts are the uses of time for people.
-var useTexts = map[goodput.Use]string{
-	goodput.Capacity: "waiting for capacity", goodput.Maintenance: "maintenance or repair by Google", goodput.Provisioning: "provisioning",
-	goodput.Boarding: "machine to crew", goodput.Admission: "waiting for admission or a restart", goodput.Starting: "start to first step",
-	goodput.Restoring: "of the start, restoring", goodput.Productive: "productive", goodput.Saving: "saving (blocked)", goodput.Again: "done again",
-	goodput.Hang: "hang", goodput.Stopped: "stopped by its owner, or finished", goodput.Unknown: "unknown",
+// uses are the uses of time for people, in the order in which a workload comes to them. Lost says that something took that time.
+var uses = []struct {
+	use  goodput.Use
+	text string
+	lost bool
+}{
+	{goodput.Capacity, "waiting for capacity", true},
+	{goodput.Maintenance, "maintenance or repair by Google", true},
+	{goodput.Provisioning, "provisioning", true},
+	{goodput.Boarding, "machine to crew", true},
+	{goodput.Admission, "waiting for admission or a restart", true},
+	{goodput.Starting, "start to first step", true},
+	{goodput.Restoring, "of the start, restoring", true},
+	{goodput.Productive, "productive", false},
+	{goodput.Saving, "saving (blocked)", false},
+	{goodput.Again, "done again", true},
+	{goodput.Hang, "hang", true},
+	{goodput.Stopped, "stopped by its owner, or finished", false},
+	{goodput.Unknown, "unknown", false},
 }
 
-// isLost reports whether time of a use was lost to something that has a cause.
-func isLost(u goodput.Use) bool {
-	return u != goodput.Productive && u != goodput.Saving && u != goodput.Stopped && u != goodput.Unknown
+// place is where a use stands in uses.
+func place(u string) int {
+	for i, of := range uses {
+		if string(of.use) == u {
+			return i
+		}
+	}
+	return len(uses) - 1
 }
+
+func useText(u string) string { return uses[place(u)].text }
+
+func isLost(k goodput.Kind) bool { return uses[place(string(k.Use))].lost }
 
 // The titles of the tables that a page has a picture of.
 const (
@@ -153,22 +156,21 @@ const (
 	titleChanges = "what you may change, and what it would have gained"
 )
 
-// end tells the account.
-func (p *goodputPrinter) end(ctx context.Context, r goodput.Report, faults int) error {
-	s := p.sheetOf(r, faults)
-	if p.project != "" && len(s.Interruptions) > 0 {
-		if err := p.nameIncidents(ctx, s.Interruptions); err != nil {
-			s.Unsure = append(s.Unsure, "the IDs of incidents: "+cli.OneLine(err))
-		}
+// mostRows is how many zones and workloads are told to people.
+const mostRows = 20
+
+func (t *goodputTeller) tell(ctx context.Context, p *terminal.Printer, a account) error {
+	s := t.sheetOf(a)
+	if err := t.nameIncidents(ctx, a.project, s.Interruptions); err != nil {
+		s.Unsure = append(s.Unsure, "the IDs of incidents: "+cli.OneLine(err))
 	}
-	p.sheet = s
-	if p.AsJSON {
+	switch {
+	case p.AsJSON:
 		return terminal.PrintJSON(p.Out, s)
-	}
-	if r.Entries == 0 {
+	case a.Entries == 0:
 		return nil
 	}
-	printRecord(p.Printer, r, faults)
+	printRecord(p, a)
 	if len(s.Workloads) == 0 {
 		terminal.Print(p.Out, "no entry names a TPU, so there is no account")
 		return nil
@@ -178,84 +180,86 @@ func (p *goodputPrinter) end(ctx context.Context, r goodput.Report, faults int) 
 		line = "goodput " + points(s.GoodputPercent, s.DoubtPoints) + " %"
 	}
 	terminal.Print(p.Out, p.Paint(terminal.Bold, line)+" · "+terminal.Numbered(len(s.Workloads), "workload")+", "+terminal.SecondsText(s.Seconds)+" in all\n")
-	p.table(titleUses, "use", s.Uses, 0)
-	p.table("lost time by cause", "cause", s.ByCause, 0)
-	p.table("lost time by zone", "zone", s.ByZone, mostRows)
-	p.table("lost time by generation", "generation", s.ByGeneration, 0)
-	p.workloads(s.Workloads)
-	p.interruptions(s.Interruptions)
-	p.changes(s.Changes)
-	printUnsure(p.Printer, s.Unsure)
+	t.printSums(p, titleUses, "use", s.Uses, useText)
+	words := func(of string) string { return strings.ReplaceAll(of, "_", " ") }
+	t.printSums(p, "lost time by cause", "cause", s.ByCause, words)
+	t.printSums(p, "lost time by zone", "zone", s.ByZone, words)
+	t.printSums(p, "lost time by generation", "generation", s.ByGeneration, words)
+	printWorkloads(p, s.Workloads)
+	printInterruptions(p, s.Interruptions)
+	printChanges(p, s.Changes)
+	printUnsure(p, s.Unsure)
 	return nil
 }
 
-// mostRows is how many zones and workloads are told to people.
-const mostRows = 20
-
 // sheetOf adds an account up.
-func (p *goodputPrinter) sheetOf(r goodput.Report, faults int) sheet {
-	s := sheet{From: r.From, To: r.To, Entries: r.Entries, Faults: faults, Workloads: []workloadSum{}, Interruptions: []interruption{}, Changes: p.changesOf(r), Unsure: []string{}}
-	s.Uses = p.sums(r.Workloads, func(k goodput.Kind) (string, bool) { return string(k.Use), true })
-	order := func(x sum) int { return slices.Index(goodput.Uses, goodput.Use(x.Of)) }
-	slices.SortFunc(s.Uses, func(x, y sum) int { return cmp.Compare(order(x), order(y)) })
-	s.GoodputPercent, s.DoubtPoints = goodputOf(s.Uses)
-	s.Seconds = wholeOf(s.Uses)
-	s.ByCause = p.sums(r.Workloads, func(k goodput.Kind) (string, bool) { return cmp.Or(string(k.Cause), "first start"), isLost(k.Use) })
-	s.ByZone = p.sums(r.Workloads, func(k goodput.Kind) (string, bool) { return k.Zone, isLost(k.Use) })
-	s.ByGeneration = p.sums(r.Workloads, func(k goodput.Kind) (string, bool) { return generationOf(k.Accelerator), isLost(k.Use) })
+func (t *goodputTeller) sheetOf(a account) sheet {
+	s := sheet{
+		From: a.From, To: a.To, Entries: a.Entries, Faults: a.Faults, spent: t.spentBy(a.Workloads), Changes: t.changesOf(a.Report),
+		ByCause:      t.sums(a.Workloads, isLost, func(k goodput.Kind) string { return cmp.Or(string(k.Cause), "first start") }),
+		ByZone:       t.sums(a.Workloads, isLost, func(k goodput.Kind) string { return k.Zone }),
+		ByGeneration: t.sums(a.Workloads, isLost, func(k goodput.Kind) string { return generationOf(k.Accelerator) }),
+	}
+	slices.SortFunc(s.Uses, func(x, y sum) int { return cmp.Compare(place(x.Of), place(y.Of)) })
 	silent, unsplit := 0, 0
-	for _, w := range r.Workloads {
-		uses := p.sums([]goodput.Workload{w}, func(k goodput.Kind) (string, bool) { return string(k.Use), true })
-		x := workloadSum{Project: w.Project, Workload: w.Name, First: w.First, Step: w.Steps, StepSeconds: w.Pace.Seconds(), Uses: uses}
-		x.GoodputPercent, x.DoubtPoints = goodputOf(uses)
-		s.Workloads = append(s.Workloads, x)
+	unpriced := map[string]bool{}
+	for _, w := range a.Workloads {
+		s.Seconds += w.Time().Seconds()
+		s.Workloads = append(s.Workloads, workloadSum{w.Project, w.Name, w.First, w.Steps, w.Pace.Seconds(), t.spentBy([]goodput.Workload{w})})
 		if w.Steps == 0 {
 			silent++
 		} else if w.Unsplit {
 			unsplit++
 		}
+		for k := range w.Spent {
+			if _, known := t.prices.Of(k.Accelerator, k.Spot); !known && t.prices != nil {
+				unpriced[cmp.Or(k.Accelerator, "unknown type")] = true
+			}
+		}
 	}
-	for _, b := range r.Dearest {
+	for _, b := range a.Dearest {
 		s.Interruptions = append(s.Interruptions, interruption{
 			b.From, b.Project, b.Workload, b.Zone, b.Cause, b.Away.Seconds(), b.Again.Seconds(), !b.To.IsZero(), hundredths(float64(b.Chips) * (b.Away + b.Again).Hours()), "",
 		})
 	}
-	say := func(n int, one, many string) {
-		if n > 0 {
-			s.Unsure = append(s.Unsure, terminal.Numbered(n, "workload "+one, "workloads "+many))
+	for _, of := range []struct {
+		n    int
+		text string
+	}{
+		{silent, "without a crew that tells its steps: the time while machines stood is unknown"},
+		{unsplit, "without a word on how long saves block: they are among the productive time"},
+		{a.Unnamed, "known by workers alone: not in the account"},
+	} {
+		if of.n > 0 {
+			s.Unsure = append(s.Unsure, terminal.Numbered(of.n, "workload")+" "+of.text)
 		}
 	}
-	say(silent, "has no crew that tells its steps: while its machines stood, its time is unknown", "have no crew that tells their steps: while their machines stood, their time is unknown")
-	say(unsplit, "has a crew that does not tell how long saves block: they are among the productive time", "have crews that do not tell how long saves block: they are among the productive time")
-	say(r.Unnamed, "is known by its workers alone, and is not in the account", "are known by their workers alone, and are not in the account")
-	if u := p.unpriced(r.Workloads); len(u) > 0 {
-		s.Unsure = append(s.Unsure, "the prices name no "+strings.Join(u, ", ")+": dollars are without it")
+	if len(unpriced) > 0 {
+		s.Unsure = append(s.Unsure, "the prices name no "+strings.Join(slices.Sorted(maps.Keys(unpriced)), ", ")+": dollars are without it")
 	}
 	return s
 }
 
-// sums adds up the time of workloads by what of says, the most first.
-func (p *goodputPrinter) sums(all []goodput.Workload, of func(goodput.Kind) (string, bool)) []sum {
+// sums adds up the time of workloads that counts, by what of says, the most first.
+func (t *goodputTeller) sums(all []goodput.Workload, counts func(goodput.Kind) bool, of func(goodput.Kind) string) []sum {
 	by, whole := map[string]*sum{}, 0.0
 	for _, w := range all {
 		for k, n := range w.Spent {
-			name, counts := of(k)
-			if !counts || n.Time == 0 {
+			if !counts(k) || n.Time == 0 {
 				continue
 			}
-			if by[name] == nil {
-				by[name] = &sum{Of: name}
+			x := by[of(k)]
+			if x == nil {
+				x = &sum{Of: of(k)}
+				by[x.Of] = x
 			}
-			x := by[name]
+			dollars, _ := t.prices.Of(k.Accelerator, k.Spot)
 			x.Seconds, x.DoubtSeconds = x.Seconds+n.Time.Seconds(), x.DoubtSeconds+n.Doubt.Seconds()
-			x.ChipHours += n.Chips.Hours()
-			if dollars, known := p.prices.Of(k.Accelerator, k.Spot); known {
-				x.Dollars += dollars * n.Chips.Hours()
-			}
+			x.ChipHours, x.Dollars = x.ChipHours+n.Chips.Hours(), x.Dollars+dollars*n.Chips.Hours()
 			whole += n.Time.Seconds()
 		}
 	}
-	out := []sum{}
+	var out []sum
 	for _, x := range by {
 		x.SharePercent = hundredths(100 * x.Seconds / whole)
 		x.ChipHours, x.Dollars = hundredths(x.ChipHours), hundredths(x.Dollars)
@@ -265,36 +269,17 @@ func (p *goodputPrinter) sums(all []goodput.Workload, of func(goodput.Kind) (str
 	return out
 }
 
-// goodputOf is the productive share of the time in which training was to run, in percent, and by how many points that may be off.
-func goodputOf(uses []sum) (percent, doubt float64) {
-	wanted, productive := 0.0, sum{}
-	for _, u := range uses {
-		switch goodput.Use(u.Of) {
-		case goodput.Stopped:
-			continue
-		case goodput.Productive:
-			productive = u
-		default:
-		}
-		wanted += u.Seconds
-	}
-	if wanted == 0 {
-		return 0, 0
-	}
-	return hundredths(100 * productive.Seconds / wanted), hundredths(100 * productive.DoubtSeconds / wanted)
-}
-
-// unpriced are the accelerator types that the prices do not name.
-func (p *goodputPrinter) unpriced(all []goodput.Workload) []string {
-	missing := map[string]bool{}
-	for _, w := range all {
-		for k := range w.Spent {
-			if _, known := p.prices.Of(k.Accelerator, k.Spot); !known && p.prices != nil {
-				missing[cmp.Or(k.Accelerator, "unknown type")] = true
-			}
+// spentBy is what workloads spent their time on. Goodput is the productive share of that in which training was to run.
+func (t *goodputTeller) spentBy(all []goodput.Workload) (s spent) {
+	byUse := func(k goodput.Kind) string { return string(k.Use) }
+	wanted := t.sums(all, func(k goodput.Kind) bool { return k.Use != goodput.Stopped }, byUse)
+	for _, u := range wanted {
+		if u.Of == string(goodput.Productive) {
+			s.GoodputPercent, s.DoubtPoints = u.SharePercent, hundredths(100*u.DoubtSeconds/wholeOf(wanted))
 		}
 	}
-	return slices.Sorted(maps.Keys(missing))
+	s.Uses = t.sums(all, func(goodput.Kind) bool { return true }, byUse)
+	return s
 }
 
 func generationOf(accelerator string) string {
@@ -325,137 +310,96 @@ func wholeOf(all []sum) (whole float64) {
 	return whole
 }
 
-// table tells sums.
-func (p *goodputPrinter) table(title, of string, all []sum, most int) {
-	if len(all) == 0 {
-		return
-	}
-	head := []string{of, "time", "%", "chip-hours"}
-	if p.prices != nil {
-		head = append(head, "dollars")
-	}
-	rows, whole := [][]string{head}, wholeOf(all)
+// printSums prints a table of sums.
+func (t *goodputTeller) printSums(p *terminal.Printer, title, of string, all []sum, text func(of string) string) {
+	rows, whole := [][]string{{of, "time", "%", "chip-hours", "dollars"}}, wholeOf(all)
 	for _, x := range all {
-		name := cmp.Or(useTexts[goodput.Use(x.Of)], terminal.CauseText(events.Cause(x.Of)))
 		doubt := 100 * x.DoubtSeconds / whole
-		if of != "use" {
+		if title != titleUses {
 			doubt *= 1 - x.Seconds/whole // what is lost in all is as much in doubt
 		}
-		row := []string{name, terminal.SecondsText(math.Round(x.Seconds)), points(x.SharePercent, doubt), chips(x.ChipHours)}
-		if p.prices != nil {
-			row = append(row, fmt.Sprintf("%.2f", x.Dollars))
+		rows = append(rows, []string{text(x.Of), seconds(x.Seconds), points(x.SharePercent, doubt), chipHours(x.ChipHours, 0), fmt.Sprintf("%.2f", x.Dollars)})
+	}
+	if t.prices == nil {
+		for i := range rows {
+			rows[i] = rows[i][:4]
 		}
-		rows = append(rows, row)
 	}
-	p.Table(title, most, 3, rows)
+	printTable(p, title, mostRows, 3, rows)
 }
 
-func chips(hours float64) string {
-	if hours == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f", hours)
-}
+// seconds writes a time without the digits after its seconds.
+func seconds(s float64) string { return terminal.SecondsText(math.Round(s)) }
 
-// workloads tells the goodput of each workload.
-func (p *goodputPrinter) workloads(all []workloadSum) {
+// printWorkloads tells the goodput of each workload, and what took most of its time.
+func printWorkloads(p *terminal.Printer, all []workloadSum) {
 	if len(all) < 2 {
 		return
 	}
 	rows := [][]string{{"workload", "goodput", "lost most to", "time", "step"}}
 	for _, w := range all {
-		good, most := "unknown", []string{"-", "-"}
+		row := []string{w.Workload, "unknown", "-", "-", events.Number(w.Step)}
 		if w.Step > 0 {
-			good = points(w.GoodputPercent, w.DoubtPoints) + " %"
+			row[1] = points(w.GoodputPercent, w.DoubtPoints) + " %"
 		}
-		for _, u := range w.Uses {
-			if isLost(goodput.Use(u.Of)) {
-				most = []string{useTexts[goodput.Use(u.Of)], terminal.SecondsText(math.Round(u.Seconds))}
-				break
-			}
+		if i := slices.IndexFunc(w.Uses, func(u sum) bool { return isLost(goodput.Kind{Use: goodput.Use(u.Of)}) }); i >= 0 {
+			row[2], row[3] = useText(w.Uses[i].Of), seconds(w.Uses[i].Seconds)
 		}
-		rows = append(rows, append(append([]string{w.Workload, good}, most...), events.Number(w.Step)))
+		rows = append(rows, row)
 	}
-	p.Table("workloads", mostRows, 2, rows)
+	printTable(p, "workloads", mostRows, 2, rows)
 }
 
 // about is how far the opening of an incident may be from the interruption that it tells of.
 const about = 30 * time.Minute
 
-// nameIncidents finds the incidents of interruptions in the ledger: of each workload the one that opened nearest to its stop.
-func (p *goodputPrinter) nameIncidents(ctx context.Context, all []interruption) error {
+// nameIncidents finds the incidents of interruptions in the ledger of a project: of each workload the one that opened nearest to its stop.
+func (t *goodputTeller) nameIncidents(ctx context.Context, project string, all []interruption) error {
+	if project == "" {
+		return nil
+	}
 	asking, end := google.OptionalQuestion(ctx)
 	return end(func() error {
-		l, err := p.Ledger(deployment.Place{Project: p.project})
-		if err != nil {
-			return err
-		}
-		workloads, err := p.Workloads(asking, l, nil)
-		if err != nil {
-			return err
-		}
-		archived, err := l.Archived(asking)
+		l, err := t.Ledger(deployment.Place{Project: project})
 		if err != nil {
 			return err
 		}
 		for i := range all {
 			b := &all[i]
-			at := slices.IndexFunc(workloads, func(w deployment.Workload) bool { return w.ID == b.Project+"/"+b.Workload })
-			if at < 0 {
-				continue
-			}
-			if b.Incident, err = incidentAt(asking, l, workloads[at], archived[workloads[at].ID], b.At, p.Now()); err != nil {
+			id := b.Project + "/" + b.Workload
+			past, err := l.PastOf(asking, id)
+			if err != nil {
 				return err
+			}
+			w, _, err := l.Workload(asking, id)
+			if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+				return err
+			}
+			if open := w.OpenPast(t.Now()); open != nil {
+				past = append(past, *open)
+			}
+			off := func(in view.Past) time.Duration { return in.Opened.Sub(b.At).Abs() }
+			past = slices.DeleteFunc(past, func(in view.Past) bool { return off(in) > about })
+			if len(past) > 0 {
+				b.Incident = slices.MinFunc(past, func(x, y view.Past) int { return cmp.Compare(off(x), off(y)) }).ID
 			}
 		}
 		return nil
 	}())
 }
 
-// incidentAt is the ID of the incident of a workload that opened nearest to a time; empty for none.
-func incidentAt(ctx context.Context, l *ledger.Ledger, w deployment.Workload, ids []string, at, now time.Time) (nearest string, err error) {
-	least := about + 1
-	for _, in := range []*view.Incident{w.Incident, w.Closed} {
-		if in != nil && in.Opened.Sub(at).Abs() < least {
-			nearest, least = in.ID, in.Opened.Sub(at).Abs()
-		}
-	}
-	for _, id := range ids {
-		if !mayTellOf(id, at) {
-			continue
-		}
-		in, err := w.ReadIncident(ctx, l, id, now)
-		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
-			return "", err
-		}
-		if d := in.Opened.Sub(at).Abs(); err == nil && d < least {
-			nearest, least = id, d
-		}
-	}
-	return nearest, nil
-}
-
-// mayTellOf reports whether the incident of an ID opened on a day near a time: it may have opened before it, at an announcement, or after it.
-func mayTellOf(id string, at time.Time) bool {
-	on := func(day time.Time) bool { return strings.Contains(id, "-"+day.UTC().Format("20060102")+"-") }
-	return on(at.Add(-about)) || on(at.Add(about))
-}
-
-// interruptions tells the dearest ones.
-func (p *goodputPrinter) interruptions(all []interruption) {
-	if len(all) == 0 {
-		return
-	}
+// printInterruptions tells the dearest interruptions.
+func printInterruptions(p *terminal.Printer, all []interruption) {
 	rows := [][]string{{"stood still (UTC)", "workload", "zone", "cause", "for", "done again", "chip-hours", "incident"}}
 	for _, b := range all {
-		away, again := terminal.SecondsText(math.Round(b.AwaySeconds)), "-"
+		away, again := seconds(b.AwaySeconds), "-"
 		if !b.Over {
 			away += ", not over"
 		}
 		if b.AgainSeconds > 0 {
-			again = terminal.SecondsText(math.Round(b.AgainSeconds))
+			again = seconds(b.AgainSeconds)
 		}
-		rows = append(rows, []string{b.At.UTC().Format("Jan 2 2006 15:04:05"), b.Workload, b.Zone, terminal.CauseText(b.Cause), away, again, chips(b.ChipHours), cmp.Or(b.Incident, "-")})
+		rows = append(rows, []string{date(b.At), b.Workload, b.Zone, terminal.CauseText(b.Cause), away, again, chipHours(b.ChipHours, 0), cmp.Or(b.Incident, "-")})
 	}
-	p.Table(titleDearest, 0, 4, rows)
+	printTable(p, titleDearest, 0, 4, rows)
 }

@@ -1,96 +1,61 @@
 package logs
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/goodput"
 	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/interval"
 	"pitstop.internal/shared/page"
 )
 
-// goodputPage keeps an account as a page.
-type goodputPage struct {
-	*goodputPrinter
-	printed
-	months monthly
-	// still are the times in which each workload stood still, by project and name.
-	still map[string][]page.Stretch
-	// out is where the account would be printed, and file where the page is kept.
-	out  io.Writer
-	file string
-}
-
-func newGoodputPage(p *goodputPrinter, file string) *goodputPage {
-	k := &goodputPage{goodputPrinter: p, out: p.Out, file: file, months: newMonthly(), still: map[string][]page.Stretch{}}
-	p.Printer = k.printer()
-	return k
-}
-
-func (k *goodputPage) loss(l goodput.Loss) { k.months.count(l) }
-
-func (k *goodputPage) stopped(b goodput.Interruption) {
-	id := b.Project + "/" + b.Workload
-	k.still[id] = append(k.still[id], page.Stretch{From: b.From, To: b.From.Add(b.Away)})
-}
-
-// end writes the page.
-func (k *goodputPage) end(ctx context.Context, r goodput.Report, faults int) error {
-	if err := k.goodputPrinter.end(ctx, r, faults); err != nil {
-		return err
+// page is the account as a page: its tables with pictures.
+func (t *goodputTeller) page(a account, parts []page.Part) page.Report {
+	picture := func(title string, of page.Part) {
+		if at := titled(parts, title); at < len(parts) {
+			of.Title, of.Rows = title, parts[at].Rows
+			parts[at] = of
+		}
 	}
-	k.lines()
-	k.picture(titleUses, page.Part{Cascade: k.cascade()})
-	k.picture(titleDearest, page.Part{Strips: k.strips(r)})
-	for i, c := range curves(r) {
+	picture(titleUses, page.Part{Cascade: cascade(t.sheetOf(a))})
+	picture(titleDearest, page.Part{Strips: strips(a)})
+	for i, c := range curves(a.Report) {
 		c.Name = "curve" + strconv.Itoa(i)
-		at := slices.IndexFunc(k.parts, func(p page.Part) bool { return p.Title == titleChanges })
-		if at < 0 {
-			at = len(k.parts)
-		}
-		k.parts = slices.Insert(k.parts, at, page.Part{Title: "some of its points as a table", Rows: curveRows(c), Curve: &c})
+		parts = slices.Insert(parts, titled(parts, titleChanges), page.Part{Title: "some of its points as a table", Rows: curveRows(c), Curve: &c})
 	}
-	if r.Total.Losses > 0 {
-		k.parts = append(k.parts, k.months.Part())
+	if len(a.Losses) > 0 {
+		parts = append(parts, months(a.Losses))
 	}
-	return cli.Keep(k.out, k.file, func(file io.Writer) error {
-		return page.WriteReport(file, page.Report{Frame: page.Frame{Title: "Where the training time went", At: r.To}, Parts: k.parts})
-	})
+	return page.Report{Frame: page.Frame{Title: "Where the training time went", At: a.To}, Parts: parts}
 }
 
-// picture puts a picture above the table of that title.
-func (k *goodputPage) picture(title string, of page.Part) {
-	for i := range k.parts {
-		if p := &k.parts[i]; p.Title == title {
-			of.Title, of.Rows = p.Title, p.Rows
-			*p = of
-		}
+// titled is where the part of a title stands, or the end.
+func titled(parts []page.Part, title string) int {
+	if at := slices.IndexFunc(parts, func(p page.Part) bool { return p.Title == title }); at >= 0 {
+		return at
 	}
+	return len(parts)
 }
 
 // cascade goes from all time down to what was productive. First goes what nobody could have trained in.
-func (k *goodputPage) cascade() *page.Cascade {
-	c := &page.Cascade{Name: "cascade", Title: "Where the time went, from all of it down to what was productive", Whole: "all time", Left: page.Step{Name: useTexts[goodput.Productive]}}
-	whole := k.sheet.Seconds
+func cascade(s sheet) *page.Cascade {
+	c := &page.Cascade{Name: "cascade", Title: "Where the time went, from all of it down to what was productive", Whole: "all time", Left: page.Step{Name: useText(string(goodput.Productive))}}
 	var wanted []page.Step
-	for _, u := range k.sheet.Uses {
-		s := page.Step{
-			Name: useTexts[goodput.Use(u.Of)], Size: u.Seconds, Says: points(u.SharePercent, 100*u.DoubtSeconds/whole) + " %, " + terminal.SecondsText(u.Seconds),
+	for _, u := range s.Uses {
+		step := page.Step{
+			Name: useText(u.Of), Size: u.Seconds, Says: points(u.SharePercent, 100*u.DoubtSeconds/s.Seconds) + " %, " + terminal.SecondsText(u.Seconds),
 		}
 		switch goodput.Use(u.Of) {
 		case goodput.Productive:
-			c.Left = s
+			c.Left = step
 		case goodput.Stopped, goodput.Unknown:
-			c.Taken = append(c.Taken, s)
+			c.Taken = append(c.Taken, step)
 		default:
-			wanted = append(wanted, s)
+			wanted = append(wanted, step)
 		}
 	}
 	c.Taken = append(c.Taken, wanted...)
@@ -98,10 +63,15 @@ func (k *goodputPage) cascade() *page.Cascade {
 }
 
 // strips are when each workload stood still, with its dearest interruptions.
-func (k *goodputPage) strips(r goodput.Report) *page.Strips {
+func strips(r account) *page.Strips {
 	s := &page.Strips{Name: "strips", Title: "When each workload stood still", From: r.From, To: r.To}
+	still := map[string][]page.Stretch{}
+	for _, b := range r.stops {
+		id := b.Project + "/" + b.Workload
+		still[id] = append(still[id], page.Stretch{From: b.From, To: b.From.Add(b.Away)})
+	}
 	for _, w := range r.Workloads[:min(len(r.Workloads), mostRows)] {
-		lane := page.Strip{Name: w.Name, Since: w.First, Still: k.still[w.Project+"/"+w.Name]}
+		lane := page.Strip{Name: w.Name, Since: w.First, Still: still[w.Project+"/"+w.Name]}
 		for _, b := range r.Dearest {
 			if b.Project == w.Project && b.Workload == w.Name {
 				lane.Marks = append(lane.Marks, page.Mark{At: b.From, Kind: page.Trouble, Says: terminal.CauseText(b.Cause) + ", " + events.Span(b.Away) + " away"})

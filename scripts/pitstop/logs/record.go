@@ -3,17 +3,19 @@ package logs
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/entries"
 	"pitstop.internal/scripts/pitstop/goodput"
 	"pitstop.internal/scripts/pitstop/terminal"
+	"pitstop.internal/shared/page"
 	"pitstop.internal/shared/policy"
 )
 
@@ -23,18 +25,29 @@ type record struct {
 	since   time.Duration
 	who     goodput.Who
 	lead    time.Duration
+	asJSON  bool
+	html    string
 }
 
-// teller tells what a record says: each loss as soon as its end is known, and the rest at the end.
+// account is all that a record says. Its losses stand in the order in which their ends became known.
+type account struct {
+	Losses []goodput.Loss `json:"losses"`
+	goodput.Report
+	Faults int `json:"faults"`
+
+	// project is the one whose log was read; empty for files.
+	project string
+	stops   []goodput.Interruption
+}
+
+// teller tells an account: in words or as an object, and as a page with pictures beside the same words.
 type teller interface {
-	loss(goodput.Loss)
-	end(ctx context.Context, r goodput.Report, faults int) error
+	tell(ctx context.Context, p *terminal.Printer, a account) error
+	page(a account, parts []page.Part) page.Report
 }
 
-// recordCommand makes a verb of what it does with a record. Out is what is printed in the end, and screen where that is shown.
-func (d verbs) recordCommand(
-	c *cobra.Command, flags func(*pflag.FlagSet), tell func(o record, out, screen io.Writer) (teller, error),
-) *cobra.Command {
+// recordCommand has a verb read a record and tell its account.
+func (d verbs) recordCommand(c *cobra.Command, t teller) *cobra.Command {
 	var o record
 	c.Long += "With --project it reads the entries that the sinks would select from the project's log, page by page, a page each second. That\n" +
 		"needs roles/logging.viewer, and no deployment. Cloud Logging keeps system events and audit entries for 400 days, and crews'\n" +
@@ -48,24 +61,29 @@ func (d verbs) recordCommand(
 	f.StringArrayVar(&o.who.Babysitters, "babysitter", nil, "the principal of an older script that deletes and creates TPUs; repeat it for each")
 	f.StringArrayVar(&o.who.Pitstop, "pitstop", nil, "a principal of Pitstop's; by default the service accounts called pitstop or pitstop-*; repeat it for each")
 	f.DurationVar(&o.lead, "lead", policy.DefaultLead, "how long before a loss a notice must come to be in time")
-	flags(f)
+	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
+	f.StringVar(&o.html, "html", "", "write a page with pictures into this file, which fetches nothing")
+	cli.NamesFile(f, "html")
 	c.RunE = func(c *cobra.Command, files []string) error {
-		if err := o.check(c, files); err != nil {
-			return err
-		}
-		// Losses wait here while the record is read: the record may turn out to be unusable.
-		out := bufio.NewWriterSize(c.OutOrStdout(), 1<<20)
-		t, err := tell(o, out, c.OutOrStdout())
+		err := o.check(c, files)
 		if err != nil {
 			return err
 		}
+		var a account
 		if o.project != "" {
-			return d.readLog(c.Context(), o, t, out, c.ErrOrStderr())
+			a, err = d.readLog(c.Context(), o, c.ErrOrStderr())
+		} else {
+			bar := terminal.NewProgress(files, nil, c.ErrOrStderr())
+			a, err = o.read(c.Context(), entries.FilesOf(files, c.InOrStdin(), bar), bar, c.ErrOrStderr())
+			if err == nil && a.Entries == 0 && a.Faults == 0 {
+				entries.PrintNone(c.ErrOrStderr())
+			}
 		}
-		bar := terminal.NewProgress(files, nil, c.ErrOrStderr())
-		n, err := o.read(c.Context(), entries.FilesOf(files, c.InOrStdin(), bar), t, bar, out, c.ErrOrStderr())
-		if err == nil && n == 0 {
-			entries.PrintNone(c.ErrOrStderr())
+		if err == nil {
+			err = o.tell(c, t, a)
+		}
+		if err == nil && a.Faults > 0 {
+			return cli.ErrFailed
 		}
 		return err
 	}
@@ -90,6 +108,8 @@ func (o record) check(c *cobra.Command, files []string) error {
 		return cli.Usage("--babysitter and --pitstop name a principal, as the log has it: name@PROJECT.iam.gserviceaccount.com")
 	case o.lead < 0:
 		return cli.Usage("--lead %v: it cannot be negative", o.lead)
+	case o.asJSON && o.html != "":
+		return cli.Usage("--html keeps the %s as a page: leave out --json", verb)
 	case len(files) > largest:
 		return cli.Usage("%s: %d files are more than the %d that it reads at once; join some of them", verb, len(files), largest)
 	case fromLog:
@@ -98,11 +118,11 @@ func (o record) check(c *cobra.Command, files []string) error {
 	return nil
 }
 
-// readLog tells what a project's log says. What was read says nothing where the rest cannot be read.
-func (d verbs) readLog(ctx context.Context, o record, t teller, out *bufio.Writer, errOut io.Writer) error {
+// readLog reads a project's log. What was read says nothing where the rest cannot be read.
+func (d verbs) readLog(ctx context.Context, o record, errOut io.Writer) (a account, err error) {
 	s, err := d.OpenReadOnly(ctx)
 	if err != nil {
-		return err
+		return a, err
 	}
 	reading, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -110,22 +130,24 @@ func (d verbs) readLog(ctx context.Context, o record, t teller, out *bufio.Write
 		Deployment: d.Deployment, ctx: ctx, fail: fail, log: s.Log, project: o.project, from: d.Now().Add(-o.since), until: d.Now(),
 		meter: terminal.NewMeter(errOut, d.Now), errOut: errOut,
 	}
-	n, err := o.read(reading, []entries.Source{r.open}, t, nil, out, errOut)
-	switch why := context.Cause(reading); {
-	case why != nil:
-		return why
-	case err == nil && n == 0:
+	a, err = o.read(reading, []entries.Source{r.open}, nil, errOut)
+	if why := context.Cause(reading); why != nil {
+		return a, why
+	}
+	if err == nil && a.Entries == 0 && a.Faults == 0 {
 		terminal.Print(errOut, "pitstop: 0 entries in the log of project "+o.project+" since "+r.from.UTC().Format(time.RFC3339)+
 			"; --since looks further back; --project has to be that of the TPUs")
 	}
-	return err
+	return a, err
 }
 
-// read tells what the sources hold together, each in the order of its times. It returns how many entries they hold.
-func (o record) read(ctx context.Context, sources []entries.Source, t teller, bar *terminal.Progress, out *bufio.Writer, errOut io.Writer) (n int, err error) {
+// read reads what the sources hold together, each in the order of its times.
+func (o record) read(ctx context.Context, sources []entries.Source, bar *terminal.Progress, errOut io.Writer) (a account, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	f := entries.Faults{ErrOut: errOut}
+	defer f.PrintRest()
+	defer bar.Done()
 	work := entries.NewPool(ctx, entries.ReadAll)
 	var all merged
 	for i := range sources {
@@ -133,38 +155,65 @@ func (o record) read(ctx context.Context, sources []entries.Source, t teller, ba
 		defer t.close()
 		all.lines = append(all.lines, t)
 	}
-	a := goodput.New(o.who, o.lead, t.loss)
-	if s, ok := t.(interface{ stopped(b goodput.Interruption) }); ok {
-		a.Stopped = s.stopped
-	}
+	book := goodput.New(o.who, o.lead, func(l goodput.Loss) { a.Losses = append(a.Losses, l) })
+	book.Stopped = func(b goodput.Interruption) { a.stops = append(a.stops, b) }
 	for {
 		e, err := all.next(ctx)
-		if err != nil {
-			bar.Done()
-			return n, err
+		switch {
+		case err != nil:
+			return a, err
+		case f.Unusable:
+			return a, cli.ErrUnusable // without that file the account would be wrong
+		case e == nil:
+			a.Report, a.Faults, a.project = book.Report(), f.N, o.project
+			return a, nil
 		}
-		if f.Unusable {
-			bar.Done()
-			f.PrintRest()
-			return n, cli.ErrUnusable // without that file the account would be wrong
-		}
-		if e == nil {
-			break
-		}
-		n++
-		a.Add(*e)
+		book.Add(*e)
 	}
-	r := a.Report()
-	bar.Done()
-	f.PrintRest()
-	if err := t.end(ctx, r, f.N); err != nil {
-		return n, err
-	}
-	if err := out.Flush(); err != nil {
-		return n, err
-	}
-	if f.N > 0 {
-		return n, cli.ErrFailed
-	}
-	return n, nil
 }
+
+// tell prints an account, or keeps it as a page.
+func (o record) tell(c *cobra.Command, t teller, a account) error {
+	if o.html != "" {
+		var k printed
+		if err := t.tell(c.Context(), k.printer(), a); err != nil {
+			return err
+		}
+		k.lines()
+		return cli.Keep(c.OutOrStdout(), o.html, func(file io.Writer) error { return page.WriteReport(file, t.page(a, k.parts)) })
+	}
+	p, out := terminal.NewPrinter(c.OutOrStdout(), o.asJSON), bufio.NewWriter(c.OutOrStdout())
+	p.Out = out
+	if err := t.tell(c.Context(), p, a); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// printRecord says of which record an account is.
+func printRecord(p *terminal.Printer, a account) {
+	const stamp = "Jan 2 2006 15:04"
+	when := "entries without a time"
+	if !a.From.IsZero() {
+		when = fmt.Sprintf("%s to %s UTC", a.From.UTC().Format(stamp), a.To.UTC().Format(stamp))
+	}
+	terminal.Print(p.Out, fmt.Sprintf("%s · %s, %s of them about %s", p.Paint(terminal.Bold, when), terminal.Numbered(a.Entries, "entry", "entries"),
+		number(a.Used), terminal.Numbered(a.Slices+a.Unnamed, "TPU")))
+	if a.Faults > 0 {
+		terminal.Print(p.Out, terminal.Numbered(a.Faults, "entry or line", "entries or lines")+" could not be read: this report is of the others alone")
+	}
+}
+
+// printUnsure lists what the logs do not say.
+func printUnsure(p *terminal.Printer, unsure []string) {
+	if len(unsure) > 0 {
+		terminal.Print(p.Out, p.Paint(terminal.Bold, "what the logs do not say"))
+	}
+	for _, u := range unsure {
+		for i, part := range terminal.Wrap(u, p.Width()-2) {
+			terminal.Print(p.Out, []string{"- ", "  "}[min(i, 1)]+part)
+		}
+	}
+}
+
+func number(n int) string { return events.Number(int64(n)) }

@@ -2,12 +2,9 @@ package logs
 
 import (
 	"bytes"
-	"context"
-	"io"
 	"slices"
 	"strings"
 
-	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/goodput"
 	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/page"
@@ -41,52 +38,21 @@ func (k *printed) lines() {
 	}
 }
 
-// monthly counts the losses of each month.
-type monthly struct{ page.Columns }
-
-func newMonthly() monthly {
-	return monthly{page.Columns{Name: "months", Title: "Losses by month and zone", Unit: "losses"}}
-}
-
-func (m *monthly) count(l goodput.Loss) {
-	if !l.At.IsZero() {
-		m.Add(l.At.UTC().Format(page.Month), l.Zone, 1)
+// months are the losses of each month.
+func months(all []goodput.Loss) page.Part {
+	m := page.Columns{Name: "months", Title: "Losses by month and zone", Unit: "losses"}
+	for _, l := range all {
+		if !l.At.IsZero() {
+			m.Add(l.At.UTC().Format(page.Month), l.Zone, 1)
+		}
 	}
+	return m.Part()
 }
 
-// reportPage keeps a report as a page.
-type reportPage struct {
-	*reportPrinter
-	printed
-	months monthly
-	// out is where the report would be printed, and file where the page is kept.
-	out  io.Writer
-	file string
-}
-
-func newReportPage(p *reportPrinter, file string) *reportPage {
-	k := &reportPage{reportPrinter: p, out: p.Out, file: file, months: newMonthly()}
-	p.Printer = k.printer()
-	return k
-}
-
-// loss counts a loss in its month too.
-func (k *reportPage) loss(l goodput.Loss) {
-	k.months.count(l)
-	k.reportPrinter.loss(l)
-}
-
-// end writes the page. The report is of what happened by the end of the record.
-func (k *reportPage) end(ctx context.Context, r goodput.Report, faults int) error {
-	if err := k.reportPrinter.end(ctx, r, faults); err != nil {
-		return err
+// page is the report as a page. It is of what happened by the end of the record.
+func (*reportTeller) page(a account, parts []page.Part) page.Report {
+	if len(a.Losses) > 0 {
+		parts = slices.Insert(parts, 1, months(a.Losses))
 	}
-	k.lines()
-	parts := k.parts
-	if r.Total.Losses > 0 && len(parts) > 0 {
-		parts = slices.Insert(parts, 1, k.months.Part())
-	}
-	return cli.Keep(k.out, k.file, func(file io.Writer) error {
-		return page.WriteReport(file, page.Report{Frame: page.Frame{Title: "What happened to TPUs", At: r.To}, Parts: parts})
-	})
+	return page.Report{Frame: page.Frame{Title: "What happened to TPUs", At: a.To}, Parts: parts}
 }
