@@ -86,7 +86,7 @@ func TestReportTellsWhatHappened(t *testing.T) {
 		"1 queued resource left over when the record ends\n",
 		"q                us-west4-a  Nov 12 2026 03:30:00  2 h 30 m         16\n",
 		"0 of 3 losses announced, 0 in time (20 m 0 s before or earlier)",
-		"1 TPU was not back under its name when the record ended: another may have replaced it",
+		"TPUs that were not back under their names when the record ended: 1. Others may have",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not said in\n%s", want, out)
@@ -120,8 +120,9 @@ func TestReportCallsAPlainVMWhatItIs(t *testing.T) {
 	t.Setenv("COLUMNS", "300")
 	out, _, _ := call(t, of(1, "web-server")+of(2, "gke-tpu-2f41c6aa-bq7x")+of(3, "workers-x7k2")+of(4, "workers-x7k3"), "report", "-")
 	for _, want := range []string{
-		"no TPU was lost\n", "- 1 loss is of a plain VM, an instance of Compute Engine that is no TPU: not in this report\n",
-		"- 1 loss is of a machine of GKE, and no Job is known that failed with it: not in this report\n", "- 2 losses are of machines that are named like those of managed instance groups: not in this report\n",
+		"no TPU was lost\n", "- losses of plain VMs, instances of Compute Engine that are no TPUs: 1. They are not in this report\n",
+		"- losses of machines of GKE with which no Job is known to have failed: 1. They are not in this report\n",
+		"- losses of machines that are named like those of managed instance groups: 2. They are not in this report\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)

@@ -1,6 +1,8 @@
 package goodput
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
 	"pitstop.internal/events"
@@ -31,6 +33,10 @@ const (
 // key names a node, a queued resource, or what workers have in common.
 type key struct{ project, zone, name string }
 
+func (k key) compare(o key) int {
+	return cmp.Or(strings.Compare(k.project, o.project), strings.Compare(k.zone, o.zone), strings.Compare(k.name, o.name))
+}
+
 // machine is a slice, as far as the entries show it.
 type machine struct {
 	key
@@ -43,7 +49,7 @@ type machine struct {
 	alive       bool      // it was created, and nothing has happened to it since
 	created     time.Time // when its creation began
 	deleted     time.Time // when somebody or a schedule took it down
-	scheduled   time.Time // when a schedule took it down
+	planned     bool      // it was a schedule that took it down
 	back        time.Time // when a loss of it ended
 	seen        time.Time
 	notice      *notice
@@ -64,52 +70,20 @@ type Account struct {
 	Stopped func(Interruption)
 
 	report   Report
-	machines map[key]*machine
-	groups   map[key]*machine // by what the workers of a named node have in common
-	open     []*machine       // unnamed ones that were lost, oldest first
-	recent   []*machine       // nodes that were lost a moment ago, oldest first
-	taken    []*machine       // what was taken down a moment ago and is no loss, oldest first
-	gaps     map[key]*machine // nodes with a gap, by project and name alone: they may come back in another zone
+	machines map[key]*machine // a node also by what its workers have in common
+	recent   []*machine       // what was lost, or taken down, and may have another side; oldest first
 	queues   map[key]*queue
 	byClass  map[Class]*Sum
 	byAgent  map[Agent]*Sum
 	now      time.Time
 	ids      map[string]bool // of the entries at this very time
 	swept    time.Time
-	// matched counts the pairs of workers and node that times alone join, apart those of them with entries minutes apart.
-	// restarts counts restarts by Google without a loss in the record.
-	matched, apart, restarts int
-	// others counts the losses of machines that are no workers of the Cloud TPU API.
-	others   map[other]int
+	unsure   [doubts]int
 	clusters clusters
 	// workloads are by project and name, and by zone where two have one name. Dear are the dearest interruptions.
 	workloads map[key]*workload
 	dear      []Interruption
 	sizes     map[string]int // in chips, by accelerator type
-}
-
-// other is a kind of machine that the report leaves out.
-type other int
-
-const (
-	plainVM other = iota // an instance of Compute Engine that is no TPU
-	ofGKE
-	ofGroup
-	unnamed // the entry names no machine
-)
-
-func otherOf(s events.Subject) other {
-	switch s.Platform() {
-	case events.PlatformGKE:
-		return ofGKE
-	case events.PlatformGroup:
-		return ofGroup
-	case events.PlatformTPU:
-	}
-	if s.Worker == "" {
-		return unnamed
-	}
-	return plainVM
 }
 
 // New makes an account. A notice is in time when it came so much before the loss. Lost may be nil.
@@ -118,63 +92,49 @@ func New(who Who, lead time.Duration, lost func(Loss)) *Account {
 		lost = func(Loss) {}
 	}
 	return &Account{
-		who: who, begun: events.Callers{}, lead: lead, lost: lost, machines: map[key]*machine{}, groups: map[key]*machine{}, queues: map[key]*queue{},
-		byClass: map[Class]*Sum{}, byAgent: map[Agent]*Sum{}, ids: map[string]bool{}, gaps: map[key]*machine{}, others: map[other]int{},
+		who: who, begun: events.Callers{}, lead: lead, lost: lost, machines: map[key]*machine{}, queues: map[key]*queue{},
+		byClass: map[Class]*Sum{}, byAgent: map[Agent]*Sum{}, ids: map[string]bool{},
 		clusters:  clusters{sets: map[key][]string{}, setOf: map[key]string{}, marked: map[key]*notice{}},
 		workloads: map[key]*workload{}, sizes: map[string]int{},
 	}
 }
 
-// Skip counts an entry that says nothing about a TPU, and notes its time.
-func (a *Account) Skip(e events.Entry) {
-	a.report.Entries++
-	a.clock(e)
-	if e.Kind == events.KindLoss && e.Ignored != "" {
-		a.report.Elsewhere++
-		a.others[otherOf(e.Subject)]++
-	}
-}
-
 // Add takes the next entry. It ignores one with the same time and ID as another.
 func (a *Account) Add(e events.Entry) {
-	if e.Ignored != "" && e.Kind != events.KindLimit && !ofCluster(e) || e.Kind == "" || e.Kind == events.KindForeign {
-		a.Skip(e)
-		return
-	}
 	a.report.Entries++
-	a.clock(e)
-	if e.ID != "" {
-		id := e.ID + " " + e.Subject.Project + " " + e.Subject.Worker + " " + e.Call.Method
-		if a.ids[id] {
-			return
-		}
+	a.clock(e.Time)
+	id := e.ID + " " + e.Subject.Project + " " + e.Subject.Worker + " " + e.Call.Method
+	switch {
+	case e.ID != "" && a.ids[id]:
+	case e.Kind.Known() && (e.Ignored == "" || e.Kind == events.KindLimit || ofCluster(e)):
 		a.ids[id] = true
-	}
-	if a.take(e) {
-		a.report.Used++
+		if a.take(e) {
+			a.report.Used++
+		}
+	case e.Kind == events.KindLoss:
+		a.report.Elsewhere++
+		a.unsure[elsewhere(e.Subject)]++
 	}
 }
 
-func (a *Account) clock(e events.Entry) {
-	if e.Time.IsZero() || !e.Time.After(a.now) {
+func (a *Account) clock(at time.Time) {
+	if at.IsZero() || !at.After(a.now) {
 		return
 	}
 	clear(a.ids)
-	a.now = e.Time
+	a.now = at
 	if a.report.From.IsZero() {
 		a.report.From, a.swept = a.now, a.now
 	}
-	for len(a.open) > 0 && a.open[0].gap != nil && a.now.Sub(a.open[0].gap.from) > unnamedFor {
-		a.close(a.open[0], NotTold)
-	}
-	for len(a.recent) > 0 && (a.recent[0].gap == nil || a.now.Sub(a.recent[0].gap.from) > noticedWithin) {
-		a.recent = a.recent[1:]
+	for len(a.recent) > 0 && a.now.Sub(a.recent[0].ended()) > unnamedFor {
+		if m := a.recent[0]; m.unnamed && m.gap != nil {
+			a.close(m, NotTold)
+		} else {
+			a.recent = a.recent[1:]
+		}
 	}
 	for len(a.clusters.lost) > 0 && a.now.Sub(a.clusters.lost[0].at) > failsWithin {
 		a.clusters.lost = a.clusters.lost[1:]
-	}
-	for len(a.taken) > 0 && a.now.Sub(a.taken[0].deleted) > together {
-		a.taken = a.taken[1:]
 	}
 	if a.now.Sub(a.swept) > 24*time.Hour {
 		a.sweep()
@@ -187,21 +147,12 @@ func (a *Account) sweep() {
 	for k, m := range a.machines {
 		if m.gap == nil && (m.unnamed || !m.alive) && a.now.Sub(m.seen) > forgetAfter {
 			delete(a.machines, k)
-			a.forget(m)
 		}
 	}
 	for k, n := range a.clusters.marked {
 		if a.now.Sub(n.first) > forgetAfter {
 			delete(a.clusters.marked, k)
 		}
-	}
-}
-
-// forget drops the workers of a machine: the next one of that name has others.
-func (a *Account) forget(m *machine) {
-	if m.group != "" {
-		delete(a.groups, key{m.project, m.zone, m.group})
-		m.group = ""
 	}
 }
 
@@ -220,18 +171,18 @@ func (a *Account) take(e events.Entry) bool {
 	if m == nil {
 		return false
 	}
-	switch {
-	case e.Kind == events.KindLoss:
+	switch e.Kind {
+	case events.KindLoss:
 		a.loss(m, worker, e.Cause)
-	case e.Kind == events.KindBack:
+	case events.KindBack:
 		if m.gap == nil && (m.back.IsZero() || a.now.Sub(m.back) > noticedWithin) {
 			m.back = a.now
-			a.restarts++
+			a.unsure[restarts]++
 		}
 		a.restarted(m, worker)
-	case e.Kind == events.KindLimit:
+	case events.KindLimit:
 		a.limit(m)
-	case e.Kind == events.KindNotice:
+	case events.KindNotice:
 		a.announced(m, worker, e.Notice)
 	default:
 		return false
@@ -261,10 +212,7 @@ func (a *Account) of(s events.Subject) (m *machine, worker int) {
 		return nil, -1
 	}
 	k := key{s.Project, s.Zone, group}
-	if m = a.groups[k]; m == nil {
-		m = a.machines[k]
-	}
-	if m == nil {
+	if m = a.machines[k]; m == nil {
 		m = &machine{key: k, unnamed: true}
 		a.machines[k] = m
 		a.report.Unnamed++

@@ -49,9 +49,7 @@ func (a *Account) call(e events.Entry) bool {
 	case "StopNode":
 		for _, m := range machines {
 			if m.gap == nil {
-				m.alive, m.deleted = false, a.now
-				a.taken = append(a.taken, m)
-				a.turn(m, a.now, stand{use: Stopped})
+				a.takeDown(m, false)
 			}
 		}
 	}
@@ -64,15 +62,15 @@ func (a *Account) called(s events.Subject, c events.Call) []*machine {
 	if s.Node != "" {
 		return []*machine{a.node(key{s.Project, s.Zone, s.Node})}
 	}
-	names := c.Order.Nodes
-	if q := a.queues[key{s.Project, s.Zone, s.QueuedResource}]; q != nil && len(names) == 0 {
+	names, k := c.Order.Nodes, key{s.Project, s.Zone, s.QueuedResource}
+	if q := a.queues[k]; q != nil && len(names) == 0 {
 		names = q.nodes
 	}
-	if len(names) == 0 {
-		k := key{s.Project, s.Zone, s.QueuedResource}
-		if a.machines[k] == nil && !strings.HasPrefix(c.Method, "Create") {
-			return nil
-		}
+	switch {
+	case len(names) > 0:
+	case a.machines[k] == nil && !strings.HasPrefix(c.Method, "Create"):
+		return nil
+	default:
 		names = []string{s.QueuedResource}
 	}
 	var machines []*machine
@@ -102,7 +100,7 @@ func (a *Account) refused(machines []*machine, class reason.FailureClass) {
 	for _, m := range machines {
 		g := m.gap
 		if g == nil {
-			if o := a.gaps[key{m.project, "", m.name}]; o != nil {
+			if o := a.elsewhere(m); o != nil {
 				o.gap.refused(class) // another zone was tried
 			} else if !m.alive && (m.in != nil || a.workloads[key{m.project, "", m.name}] == nil) {
 				m.stand.use = Capacity
@@ -112,25 +110,24 @@ func (a *Account) refused(machines []*machine, class reason.FailureClass) {
 		}
 		a.asked(m)
 		g.refused(class)
-		g.ordered, g.by, g.byWhom = time.Time{}, "", ""
+		g.ordered, g.by = time.Time{}, Agent{}
 		m.stand.use = Capacity
-		a.turn(m, a.now, stand{Capacity, g.loss.Cause})
+		a.turn(m, a.now, stand{Capacity, g.Cause})
 	}
 }
 
 // asked notes that somebody asks for a lost slice. The first to do so ends the time in which nobody did.
 func (a *Account) asked(m *machine) {
-	if g := m.gap; g.ordered.IsZero() && g.loss.FailedCreates == 0 && m.in != nil {
-		m.in.Unasked += a.now.Sub(g.from)
+	if g := m.gap; g.ordered.IsZero() && g.FailedCreates == 0 && m.in != nil {
+		m.in.Unasked += a.now.Sub(g.At)
 	}
 }
 
 func (g *gap) refused(class reason.FailureClass) {
-	l := &g.loss
-	if l.FailedCreates++; l.FailedBy == nil {
-		l.FailedBy = map[reason.FailureClass]int{}
+	if g.FailedCreates++; g.FailedBy == nil {
+		g.FailedBy = map[reason.FailureClass]int{}
 	}
-	l.FailedBy[class]++
+	g.FailedBy[class]++
 }
 
 func (a *Account) create(m *machine, c events.Call, by By, begins, ends bool) {
@@ -166,19 +163,28 @@ func (m *machine) is(o events.Order) {
 
 // vanished notes that a running node is created again: it was lost before, and no entry of its own says so.
 func (a *Account) vanished(m *machine) {
-	if o := a.lostWorkers(m, "", unnamedFor, unnamedFor); o != nil {
+	if o := a.twin(m, -1, "", unnamedFor, unnamedFor); o != nil && o.gap != nil {
 		a.merge(o, m)
 		return
 	}
-	a.begin(m, events.CauseUnknown)
+	a.begin(m, a.now, events.CauseUnknown)
 	m.gap.unseen = true
+}
+
+// elsewhere is a lost slice of the same name in another zone; nil for none. A Job comes back in its namespace alone.
+func (a *Account) elsewhere(m *machine) *machine {
+	if w := a.workloads[key{m.project, "", m.name}]; w != nil && !m.isJob() {
+		if o := w.slices[m.name]; o != nil && o != m && o.gap != nil {
+			return o
+		}
+	}
+	return nil
 }
 
 // ordered notes that somebody asks for a slice. Where one of its name is missing in another zone, it is to take its place.
 func (a *Account) ordered(m *machine, principal string, by By) {
-	if o := a.gaps[key{m.project, "", m.name}]; m.gap == nil && !m.alive && o != nil && !m.isJob() {
-		m.gap, o.gap = o.gap, nil
-		a.gaps[key{m.project, "", m.name}] = m
+	if o := a.elsewhere(m); m.gap == nil && !m.alive && o != nil {
+		m.gap, o.gap, a.recent = o.gap, nil, without(a.recent, o)
 	}
 	next := stand{use: Provisioning}
 	if m.queued != "" {
@@ -186,8 +192,8 @@ func (a *Account) ordered(m *machine, principal string, by By) {
 	}
 	if g := m.gap; g != nil {
 		a.asked(m)
-		g.ordered, g.by, g.byWhom = a.now, by, principal
-		next.cause = g.loss.Cause
+		g.ordered, g.by = a.now, Agent{by, principal}
+		next.cause = g.Cause
 	}
 	m.alive = false
 	a.turn(m, a.now, next)
@@ -199,6 +205,7 @@ func (a *Account) up(m *machine) {
 		a.close(m, Back)
 	} else {
 		a.turn(m, a.now, stand{use: Boarding})
+		a.holds(m, time.Time{})
 	}
 	m.alive, m.deleted = true, time.Time{}
 }
@@ -214,26 +221,27 @@ func (a *Account) remove(m *machine, principal string, by By) {
 		if by != ByOwner {
 			far = unnamedFor // it was lost, the question is only since when
 		}
-		if o := a.lostWorkers(m, "", noticedWithin, far); o != nil {
+		if o := a.twin(m, -1, "", noticedWithin, far); o != nil && o.gap != nil {
 			a.merge(o, m)
 		}
 	}
-	m.alive, m.deleted = false, a.now
+	m.alive, m.deleted, m.planned = false, a.now, false
 	switch g := m.gap; {
 	case g != nil && !g.deleted.IsZero():
 	case g != nil:
-		g.deleted, g.released, g.loss.DeletedBy = a.now, by == ByOwner, principal
-		next := stand{Capacity, g.loss.Cause}
+		g.deleted, g.released, g.DeletedBy = a.now, by == ByOwner, principal
+		next := stand{Capacity, g.Cause}
 		if g.released {
 			next = stand{use: Stopped}
 		}
 		a.turn(m, a.now, next)
 	case by == ByOwner:
 		a.report.Released++
-		a.takeDown(m)
+		a.takeDown(m, false)
+		a.holds(m, a.now)
 	default:
-		a.begin(m, events.CauseUnknown)
-		m.gap.deleted, m.gap.loss.DeletedBy = a.now, principal
+		a.begin(m, a.now, events.CauseUnknown)
+		m.gap.deleted, m.gap.DeletedBy = a.now, principal
 	}
 	m.notice = nil // it is void with its incarnation
 }
@@ -272,4 +280,19 @@ func (a *Account) dequeue(s events.Subject) {
 		a.report.Leaks.Late++
 		a.report.Leaks.LateHours += held.Hours()
 	}
+}
+
+// holds notes since when the queued resource of a slice holds quota for nothing; zero says that it holds a slice again.
+func (a *Account) holds(m *machine, nothing time.Time) {
+	if q := a.queues[key{m.project, m.zone, m.queued}]; q != nil && (q.lost.IsZero() || nothing.IsZero()) {
+		q.lost = nothing
+	}
+}
+
+// queue is a queued resource.
+type queue struct {
+	nodes       []string
+	accelerator string
+	created     time.Time
+	lost        time.Time // since when its slice is gone
 }

@@ -9,31 +9,28 @@ import (
 	"pitstop.internal/shared/topology"
 )
 
-// gap is a loss that has not ended.
+// gap is a loss that has not ended, since its At.
 type gap struct {
-	loss Loss
-	from time.Time
+	Loss
 	lost map[int]bool // the workers that were lost, and whether they still are
 	// terminated holds when each worker was last terminated; -1 is the node.
 	terminated map[int]time.Time
-	highest    int
 	deleted    time.Time
 	released   bool      // it was its owner who deleted it
 	ordered    time.Time // when a creation began that has not ended
-	by         By
-	byWhom     string
+	by         Agent     // who brings it back
 	notice     *notice
-	// accelerator is that of the slice that was lost; unseen says that no entry shows when it was lost.
-	accelerator string
-	unseen      bool
+	unseen     bool // no entry shows when it was lost
 }
 
-// queue is a queued resource.
-type queue struct {
-	nodes       []string
-	accelerator string
-	created     time.Time
-	lost        time.Time // since when its slice is gone
+// highest is the highest worker that was lost. No slice has more than mostWorkers: such a name says nothing of the size.
+func (g *gap) highest() (most int) {
+	for w := range g.lost {
+		if w < mostWorkers {
+			most = max(most, w)
+		}
+	}
+	return most
 }
 
 // loss notes that a machine, or one of its workers, is lost.
@@ -47,61 +44,55 @@ func (a *Account) loss(m *machine, worker int, c events.Cause) {
 	case m.gap != nil:
 	case m.explains(c, a.now):
 		return // the end of what somebody took down
-	case m.unnamed:
-		if n := a.lostNode(m, worker, c); n != nil {
-			a.merge(m, n)
-			m = n
-		} else if n := a.takenDown(m, worker, c); n != nil {
-			a.belong(m, n)
-			return
-		}
 	default:
-		if o := a.lostWorkers(m, c, together, noticedWithin); o != nil {
+		o := a.twin(m, worker, c, together, noticedWithin)
+		switch {
+		case o == nil:
+			a.begin(m, a.now, c)
+		case o.gap != nil && m.unnamed:
+			a.merge(m, o)
+			m = o
+		case o.gap != nil:
 			a.merge(o, m)
-		} else if o := a.takenDown(m, -1, c); o != nil {
+		case m.unnamed:
+			a.belong(m, o)
+			return
+		default:
 			a.belong(o, m)
-			planned := o.planned()
-			a.takeDown(m)
-			if planned {
-				m.scheduled = m.deleted
-			}
+			a.takeDown(m, o.planned)
+			a.holds(m, a.now)
 			return
 		}
 	}
-	if m.gap == nil {
-		a.begin(m, c)
-	} else if !m.gap.ordered.IsZero() {
-		m.gap.loss.Again++
-		m.gap.ordered = time.Time{}
-		a.turn(m, a.now, standing(m.gap.loss.Cause))
-	}
-	a.note(m, worker, c)
-}
-
-// note adds to the gap of a machine what one more entry about its loss says.
-func (a *Account) note(m *machine, worker int, c events.Cause) {
 	g := m.gap
-	if vague(g.loss.Cause) && !vague(c) {
-		g.loss.Cause = c
-		if g.ordered.IsZero() && g.deleted.IsZero() {
-			a.turn(m, g.from, standing(c))
+	if !g.ordered.IsZero() {
+		g.Again++
+		g.ordered = time.Time{}
+		a.turn(m, a.now, standing(g.Cause))
+	}
+	if vague(g.Cause) && !vague(c) {
+		if g.Cause = c; g.deleted.IsZero() {
+			a.turn(m, g.At, standing(c))
 		}
 	}
 	if terminal(c) {
 		g.terminated[worker] = a.now
 	}
-	if c == events.CauseMaintenance && m.notice != nil {
-		if _, ok := m.notice.workers[worker]; ok {
-			m.notice.workers[worker] = ongoing
-		}
-	}
 	if worker >= 0 {
 		g.lost[worker] = true
-		if worker < mostWorkers { // no slice has others: such a name says nothing of the size
-			g.highest = max(g.highest, worker)
-		}
+	}
+	if c == events.CauseMaintenance && m.notice != nil && m.notice.workers[worker] == pending {
+		m.notice.workers[worker] = ongoing
 	}
 }
+
+// vague reports whether another entry may say more about the cause.
+func vague(c events.Cause) bool {
+	return c == events.CauseUnknown || c == events.CauseTerminated || c == ""
+}
+
+// agree reports whether two entries of these causes may be of one loss.
+func agree(a, b events.Cause) bool { return a == b || vague(a) || vague(b) }
 
 // terminal reports whether a machine that was lost in this way is not running until somebody creates it again.
 func terminal(c events.Cause) bool { return c == events.CausePreemption || c == events.CauseTerminated }
@@ -123,57 +114,134 @@ func (g *gap) provesReturn(worker int, c events.Cause, now time.Time) bool {
 	return true
 }
 
+// ended is when a machine was lost or taken down.
+func (m *machine) ended() time.Time {
+	if m.gap != nil {
+		return m.gap.At
+	}
+	return m.deleted
+}
+
 // down reports whether somebody took a machine down a moment ago, so that its end is no loss.
 func (m *machine) down(now time.Time) bool {
 	return !m.alive && !m.deleted.IsZero() && now.Sub(m.deleted) < noticedWithin
 }
 
-// planned reports whether it was a schedule that took the machine down.
-func (m *machine) planned() bool { return !m.scheduled.IsZero() && m.scheduled.Equal(m.deleted) }
-
 // explains reports whether somebody took the machine down a moment ago, so that an end with this cause is no loss. A schedule
 // only shuts a machine down: a loss with a cause of its own still counts.
 func (m *machine) explains(c events.Cause, now time.Time) bool {
-	return m.down(now) && (!m.planned() || c == events.CauseGuest || c == events.CauseTerminated)
+	return m.down(now) && (!m.planned || c == events.CauseGuest || c == events.CauseTerminated)
 }
 
-// limit notes that an instance schedule stops a machine, as its owner planned.
-func (a *Account) limit(m *machine) {
-	if m.gap == nil && !m.down(a.now) {
-		a.report.RunTimeLimits++
-		a.takeDown(m)
-		m.scheduled = m.deleted
+// holds reports whether a slice can have that worker.
+func (m *machine) holds(worker int) bool {
+	shape, err := topology.Parse(m.accelerator)
+	return err != nil || worker < shape.Workers
+}
+
+// twin is most likely the other side of the end of a machine: a node of workers, or workers of a node. Both end in one zone, at most near
+// one another; the oldest such loss counts. Farther off it has to be the only one, of a cause that goes with this one. The last guess is
+// what was taken down a moment ago.
+func (a *Account) twin(m *machine, worker int, c events.Cause, near, far time.Duration) *machine {
+	var only []*machine
+	var taken *machine
+	for _, o := range a.recent {
+		node, workers := m, o
+		if m.unnamed {
+			node, workers = o, m
+		}
+		if o.unnamed == m.unnamed || o.project != m.project || o.zone != m.zone || node.group != "" {
+			continue // a node with a group has other workers
+		}
+		highest := worker
+		if workers.gap != nil {
+			highest = workers.gap.highest()
+		}
+		g, ago := o.gap, a.now.Sub(o.ended())
+		switch {
+		case !node.holds(highest), g != nil && o.unnamed && g.At.Before(m.created), g != nil && !o.unnamed && len(g.lost) > 0:
+		case g != nil && ago <= near:
+			return o
+		case g != nil && ago <= far && agree(g.Cause, c):
+			only = append(only, o)
+		case g == nil && taken == nil && ago <= together && o.explains(c, a.now) && (vague(c) || c == events.CauseGuest): // no other end comes of an order
+			taken = o
+		}
+	}
+	if len(only) == 1 {
+		return only[0]
+	}
+	return taken
+}
+
+// belong makes workers those of a node, as they most likely are.
+func (a *Account) belong(workers, node *machine) {
+	a.unsure[matched]++
+	a.forget(node)
+	a.joins(workers, node)
+}
+
+// merge gives the loss of workers to the node that they most likely are of.
+func (a *Account) merge(workers, node *machine) {
+	first := cmp.Or(workers.gap, node.gap)
+	if a.now.Sub(first.At) > together {
+		a.unsure[apart]++
+	}
+	a.belong(workers, node)
+	if node.gap.MatchedByTime = true; node.gap == first && node.gap.notice == nil {
+		node.gap.notice = node.notice.known()
 	}
 }
 
-// takeDown notes that a machine is taken down without being lost. Its queued resource stays, and holds quota.
-func (a *Account) takeDown(m *machine) {
-	m.alive, m.deleted, m.notice = false, a.now, nil
-	a.turn(m, a.now, stand{use: Stopped})
-	a.taken = append(a.taken, m)
-	if q := a.queues[key{m.project, m.zone, m.queued}]; q != nil && q.lost.IsZero() {
-		q.lost = a.now
+// joins makes workers those of a node. It takes over what is known of them, and reports whether that includes its loss.
+func (a *Account) joins(workers, node *machine) (lost bool) {
+	a.report.Unnamed--
+	node.group = workers.name
+	a.machines[workers.key] = node
+	node.notice = cmp.Or(node.notice, workers.notice)
+	g := workers.gap
+	if g == nil {
+		return false
+	}
+	workers.gap = nil
+	a.recent = without(a.recent, workers)
+	if node.gap != nil {
+		return false
+	}
+	g.Accelerator, g.Slice = node.accelerator, node.name
+	a.stops(node, g)
+	return true
+}
+
+func without(all []*machine, m *machine) []*machine {
+	return slices.DeleteFunc(all, func(o *machine) bool { return o == m })
+}
+
+// forget drops the workers of a machine: the next one of that name has others.
+func (a *Account) forget(m *machine) {
+	if m.group != "" {
+		delete(a.machines, key{m.project, m.zone, m.group})
+		m.group = ""
 	}
 }
 
-// vague reports whether another entry may say more about the cause.
-func vague(c events.Cause) bool {
-	return c == events.CauseUnknown || c == events.CauseTerminated || c == ""
+// begin begins a gap.
+func (a *Account) begin(m *machine, at time.Time, c events.Cause) {
+	a.stops(m, &gap{
+		lost: map[int]bool{}, terminated: map[int]time.Time{}, notice: m.notice.known(),
+		Loss: Loss{At: at, Cause: c, Project: m.project, Zone: m.zone, Slice: m.name, Accelerator: m.accelerator},
+	})
 }
 
-func (a *Account) begin(m *machine, c events.Cause) {
-	m.gap = &gap{
-		from: a.now, lost: map[int]bool{}, terminated: map[int]time.Time{}, highest: -1, notice: m.notice.known(), accelerator: m.accelerator,
-		loss: Loss{At: a.now, Cause: c, Project: m.project, Zone: m.zone, Slice: m.name},
+// stops notes that a machine does not stand any more, since a gap began.
+func (a *Account) stops(m *machine, g *gap) {
+	m.gap, m.alive = g, false
+	a.recent = append(without(a.recent, m), m)
+	if m.stand.use == Boarding {
+		m.stand.use = Unknown // its crew never spoke
 	}
-	m.alive = false
-	if m.unnamed {
-		a.open = append(a.open, m)
-		return
-	}
-	a.recent = append(a.recent, m)
-	a.gone(m, a.now)
-	a.holding(m, a.now)
+	a.turn(m, g.At, standing(g.Cause))
+	a.holds(m, g.At)
 }
 
 // standing is how a slice stands that was lost for a cause: Google itself brings some back.
@@ -184,23 +252,20 @@ func standing(c events.Cause) stand {
 	return stand{Capacity, c}
 }
 
-// gone notes since when a slice does not stand any more.
-func (a *Account) gone(m *machine, since time.Time) {
-	if m.stand.use == Boarding {
-		m.stand.use = Unknown // its crew never spoke
+// limit notes that an instance schedule stops a machine, as its owner planned.
+func (a *Account) limit(m *machine) {
+	if m.gap == nil && !m.down(a.now) {
+		a.report.RunTimeLimits++
+		a.takeDown(m, true)
+		a.holds(m, a.now)
 	}
-	a.turn(m, since, standing(m.gap.loss.Cause))
 }
 
-// holding notes that a node has a gap, and that the queued resource which it was in holds quota for nothing.
-func (a *Account) holding(m *machine, since time.Time) {
-	if m.isJob() {
-		return // a Job comes back in its namespace alone, and its JobSet holds no quota
-	}
-	a.gaps[key{m.project, "", m.name}] = m
-	if q := a.queues[key{m.project, m.zone, m.queued}]; q != nil && q.lost.IsZero() {
-		q.lost = since
-	}
+// takeDown notes that a machine is taken down without being lost, as a schedule planned or by an order.
+func (a *Account) takeDown(m *machine, planned bool) {
+	m.alive, m.deleted, m.planned, m.notice = false, a.now, planned, nil
+	a.turn(m, a.now, stand{use: Stopped})
+	a.recent = append(without(a.recent, m), m)
 }
 
 // restarted notes that Google restarted a machine, or one of its workers. The slice is back with the last of them.
@@ -208,9 +273,6 @@ func (a *Account) restarted(m *machine, worker int) {
 	g := m.gap
 	if g == nil || !g.deleted.IsZero() {
 		return
-	}
-	if m.notice != nil && worker >= 0 {
-		m.notice.mend(worker, a.now)
 	}
 	if worker >= 0 {
 		if _, ok := g.lost[worker]; !ok && len(g.lost) > 0 {
@@ -223,22 +285,20 @@ func (a *Account) restarted(m *machine, worker int) {
 			}
 		}
 	}
-	g.by, g.byWhom = ByGoogle, ""
+	g.by = Agent{By: ByGoogle}
 	a.close(m, Back)
-	m.alive = true
 }
 
 // recreated closes the gap of a slice that is seen again, and names the caller who ordered it.
 func (a *Account) recreated(m *machine, o Outcome) {
 	g := m.gap
-	if g.by == "" {
-		g.by = ByNobody
-		if g.deleted.IsZero() && (g.loss.Cause == events.CauseMaintenance || g.loss.Cause == events.CauseHostError) {
-			g.by = ByGoogle // nobody took it down, and nobody created it
+	if g.by.By == "" {
+		g.by.By = ByNobody
+		if g.deleted.IsZero() && (g.Cause == events.CauseMaintenance || g.Cause == events.CauseHostError) {
+			g.by.By = ByGoogle // nobody took it down, and nobody created it
 		}
 	}
 	a.close(m, o)
-	m.alive = true
 }
 
 // close ends a gap and hands on the loss.
@@ -247,63 +307,99 @@ func (a *Account) close(m *machine, o Outcome) {
 	if o == Back && g.unseen {
 		o = BackUnseen
 	}
-	if o == BackUnseen {
-		m.stand.use = Unknown
-	}
-	if o == Back || o == BackUnseen {
+	l := a.ended(m, g, o)
+	if m.alive = o == Back || o == BackUnseen; m.alive {
+		if o == BackUnseen {
+			m.stand.use = Unknown
+		}
 		a.turn(m, a.now, stand{use: Boarding})
 		if m.in != nil && m.in.phase == silent {
 			a.mended(m.in, a.now)
 		}
+		a.holds(m, time.Time{})
+		l.RecreatedBy, l.Principal = g.by.By, g.by.Principal
+		sum(a.byAgent, g.by).add(l)
+		m.notice.isOver(l.Announced && m.notice.is(g.notice), a.now)
 	}
 	m.gap, m.back = nil, a.now
-	if m.unnamed {
-		a.open = slices.DeleteFunc(a.open, func(p *machine) bool { return p == m })
-	} else if k := (key{m.project, "", m.name}); a.gaps[k] == m {
-		delete(a.gaps, k)
-	}
-	if q := a.queues[key{m.project, m.zone, m.queued}]; q != nil && (o == Back || o == BackUnseen) {
-		q.lost = time.Time{} // it holds a slice again
-	}
-	l := a.ended(m, g, o)
-	a.attribute(&l, g)
-	if n := m.notice; n != nil && (o == Back || o == BackUnseen) {
-		n.mend(-1, a.now)
-		n.met = n.met || l.Announced && n.first.Equal(g.notice.first)
-	}
+	a.recent = without(a.recent, m)
 	a.report.Total.add(l)
 	sum(a.byClass, Class{Cause: l.Cause, Zone: l.Zone, Generation: l.Generation}).add(l)
-	if o == Back || o == BackUnseen {
-		sum(a.byAgent, Agent{By: l.RecreatedBy, Principal: l.Principal}).add(l)
-	}
 	a.lost(l)
 }
 
 // ended is the loss of a gap that ends so: what was lost, for how long, and who brought it back.
 func (a *Account) ended(m *machine, g *gap, o Outcome) Loss {
-	l := g.loss
-	l.Outcome, l.Workers, l.Accelerator = o, len(g.lost), cmp.Or(g.accelerator, m.accelerator)
+	l := g.Loss
+	l.Outcome, l.Workers, l.Accelerator = o, len(g.lost), cmp.Or(l.Accelerator, m.accelerator)
 	if m.zone != l.Zone {
 		l.BackZone = m.zone
 	}
 	if shape, err := topology.Parse(l.Accelerator); err == nil {
 		l.Generation, l.Chips = shape.Generation, shape.Chips
-	} else if l.ChipsAtLeast = 1; g.highest > 0 {
-		l.ChipsAtLeast = 4 * (g.highest + 1) // every slice of several workers has four chips in each
+	} else if l.ChipsAtLeast = 1; g.highest() > 0 {
+		l.ChipsAtLeast = 4 * (g.highest() + 1) // every slice of several workers has four chips in each
 	}
+	until := a.now
 	switch o {
-	case Back, BackUnseen:
-		l.RecreatedBy, l.Principal = g.by, g.byWhom
-		if o == Back {
-			l.BackAt, l.Gap = a.now, a.now.Sub(g.from).Seconds()
-		}
+	case Back:
+		l.BackAt = a.now
 	case GivenUp:
-		l.Gap = g.deleted.Sub(g.from).Seconds()
+		until = g.deleted
+	case BackUnseen, NotTold:
+		until = g.At
 	case NotBack:
-		l.Gap = a.now.Sub(g.from).Seconds()
-	case NotTold:
 	}
+	l.Gap = until.Sub(g.At).Seconds()
 	l.ChipHours = float64(l.Chips) * l.Gap / 3600
 	l.ChipHoursAtLeast = float64(l.ChipsAtLeast) * l.Gap / 3600
+	a.announces(&l, g.notice)
 	return l
+}
+
+// crew takes a line of the training side: it names the workers, and shows that training runs.
+func (a *Account) crew(e events.Entry) bool {
+	m := a.node(key{e.Subject.Project, e.Subject.Zone, e.Subject.Node})
+	r := e.Crew
+	group, _, ok := events.WorkerGroup(r.Hostname)
+	fresh := ok && m.group != group
+	if fresh {
+		o := a.machines[key{m.project, m.zone, group}]
+		if o != nil && o.unnamed && o.gap != nil && m.gap != nil && len(m.gap.lost) == 0 {
+			a.merge(o, m) // the words of a slice that is dying
+			m.gap.MatchedByTime, fresh = false, false
+		} else {
+			fresh = !a.named(group, o, m)
+		}
+	}
+	switch r.Report {
+	case events.ReportExited:
+		a.report.TrainingExits++
+	case events.ReportStarted, events.ReportProgress:
+		if g := m.gap; g == nil {
+			m.alive = fresh || !m.down(a.now)
+		} else if fresh || a.now.Sub(g.At) > dying {
+			a.recreated(m, Back)
+		}
+	default:
+	}
+	if m.gap == nil && (m.alive || r.Report == events.ReportFinished) {
+		a.trains(m, r)
+	}
+	return true
+}
+
+// named notes whose workers a group is, which may be known alone so far. The node takes over their record. named reports whether that is a
+// loss.
+func (a *Account) named(group string, workers, m *machine) (lost bool) {
+	if m.group != "" {
+		m.notice = nil // other workers are another incarnation
+	}
+	a.forget(m)
+	if workers != nil && workers.unnamed {
+		return a.joins(workers, m)
+	}
+	m.group = group
+	a.machines[key{m.project, m.zone, group}] = m
+	return false
 }

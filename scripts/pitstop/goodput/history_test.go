@@ -192,7 +192,7 @@ func play(seed int, measured bool) (truth map[goodput.Use]float64, r goodput.Rep
 	for _, e := range h.entries {
 		account.Add(e)
 	}
-	account.Skip(events.Entry{Time: start.Add(h.at)})
+	account.Add(events.Entry{Time: start.Add(h.at)})
 	truth = map[goodput.Use]float64{}
 	for u, d := range h.truth {
 		truth[u] = 100 * d.Seconds() / h.at.Seconds()

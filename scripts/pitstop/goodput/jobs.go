@@ -42,9 +42,6 @@ type clusters struct {
 	marked map[key]*notice
 	// lost are machines that were lost a moment ago, oldest first.
 	lost []fallen
-	// made counts the lost Jobs that were made again. The loss of a machine explains some Jobs, and alone counts the others. Untold
-	// counts the failures of Jobs that may have no TPU.
-	made, explained, alone, untold int
 }
 
 // isJob reports whether a machine is a Job.
@@ -72,7 +69,7 @@ func (a *Account) cluster(e events.Entry) bool {
 		return e.Ignored == "" && e.Call.Code == 0 && a.jobCall(e)
 	case events.KindLoss:
 		a.report.Elsewhere++
-		a.others[ofGKE]++
+		a.unsure[ofGKE]++
 		if e.Ignored == "" { // otherwise it went on, on another host
 			a.fell(e.Subject, e.Cause, true)
 		}
@@ -135,7 +132,7 @@ func (a *Account) fell(s events.Subject, c events.Cause, counted bool) {
 func (a *Account) failed(s events.Subject) bool {
 	m := a.machines[key{s.Project, s.Zone, s.Node}]
 	if s.Node == "" || m == nil {
-		a.clusters.untold++ // of a JobSet each Job has an entry of its own
+		a.unsure[failedUntold]++ // of a JobSet each Job has an entry of its own
 		return false
 	}
 	m.seen = a.now
@@ -143,24 +140,23 @@ func (a *Account) failed(s events.Subject) bool {
 		return true
 	}
 	location, cluster, _, _ := s.Scope()
-	a.begin(m, events.CauseUnknown)
 	for i, f := range slices.Backward(a.clusters.lost) {
-		if a.now.Sub(f.at) > failsWithin || !f.of(s.Project, location, cluster) {
+		if !f.of(s.Project, location, cluster) {
 			continue
 		}
-		g := m.gap
-		g.from, g.notice = f.at, f.notice
-		g.loss.At, g.loss.Cause, g.loss.MatchedByTime = f.at, f.cause, true
-		a.clusters.explained++
+		a.begin(m, f.at, f.cause)
+		m.gap.notice, m.gap.MatchedByTime = f.notice, true
+		a.unsure[failedWith]++
 		if f.counted {
 			a.clusters.lost[i].counted = false
 			a.report.Elsewhere--
-			a.others[ofGKE]--
+			a.unsure[ofGKE]--
 			a.report.Used++
 		}
 		return true
 	}
-	a.clusters.alone++
+	a.begin(m, a.now, events.CauseUnknown)
+	a.unsure[failedAlone]++
 	return true
 }
 
@@ -213,10 +209,10 @@ func (a *Account) changed(m *machine, c events.Call, act events.Act, whole bool,
 		}
 		g := m.gap
 		if by == ByCluster && g != nil && !g.ordered.IsZero() {
-			by, c.Principal = g.by, g.byWhom // the controller carries out what somebody ordered
+			by, c.Principal = g.by.By, g.by.Principal // the controller carries out what somebody ordered
 		}
 		if g != nil {
-			a.clusters.made++
+			a.unsure[madeAgain]++
 		}
 		a.create(m, c, by, true, true)
 	case events.ActDeleted:
@@ -224,11 +220,11 @@ func (a *Account) changed(m *machine, c events.Call, act events.Act, whole bool,
 		case by != ByCluster:
 			a.remove(m, c.Principal, by)
 		case m.gap == nil:
-			a.takeDown(m)
+			a.takeDown(m, false)
 		}
 	case events.ActStopped:
 		if m.gap == nil {
-			a.takeDown(m)
+			a.takeDown(m, false)
 		}
 	case events.ActStarted:
 		if m.gap == nil {

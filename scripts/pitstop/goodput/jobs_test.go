@@ -188,18 +188,18 @@ func TestWhatTheLogsOfAClusterDoNotSay(t *testing.T) {
 		"200 failed gemma", "201 failed web", "202 failed set:web",
 	)
 	for _, want := range []string{
-		"1 loss is of a machine of GKE, and no Job is known that failed with it: not in this report",
-		"1 Job failed within 10 minutes after a machine of its cluster was lost: its cause and notice are that machine's, for no entry says where a Job ran",
-		"1 Job failed and no machine of its cluster was lost shortly before: its training may have ended by itself",
-		"1 Job counts as back from its creation on: no entry says when its Pods ran again",
-		"2 failures are of JobSets, or of Jobs whose creation is not in the record, so that they may have no TPU: not in this report",
+		"losses of machines of GKE with which no Job is known to have failed: 1. They are not in this report",
+		"Jobs that failed within 10 minutes after a machine of their cluster was lost: 1. Their causes and notices are those of the machines, for no entry says where a Job ran",
+		"Jobs that failed, and no machine of their clusters was lost shortly before: 1. Their trainings may have ended by themselves",
+		"Jobs that count as back from their creation on: 1. No entry says when their Pods ran again",
+		"failures of JobSets, or of Jobs whose creation is not in the record, so that they may have no TPU: 2. They are not in this report",
 	} {
 		if !slices.Contains(r.Unsure, want) {
 			t.Errorf("%q is not said: %q", want, r.Unsure)
 		}
 	}
 	for _, said := range r.Unsure {
-		if strings.Contains(said, "has no entry of its own") {
+		if strings.Contains(said, "have no entry of their own") {
 			t.Errorf("a Job has an entry of its own: %q", said)
 		}
 	}

@@ -59,16 +59,9 @@ func (w Who) is(c events.Call) By {
 	if (events.Accounts{Ours: w.Babysitters}).Party(c) == events.PartyOurs {
 		return ByBabysitter
 	}
-	switch (events.Accounts{Ours: w.Pitstop}).Party(c) {
-	case events.PartyOurs:
-		return ByPitstop
-	case events.PartyGoogle:
-		return ByGoogle
-	case events.PartyController:
-		return ByCluster
-	case events.PartyNobody:
-		return ByNobody
-	case events.PartyOwner:
+	party := (events.Accounts{Ours: w.Pitstop}).Party(c)
+	if party != events.PartyOwner {
+		return map[events.Party]By{events.PartyOurs: ByPitstop, events.PartyGoogle: ByGoogle, events.PartyController: ByCluster, events.PartyNobody: ByNobody}[party]
 	}
 	name, domain, _ := strings.Cut(c.Principal, "@")
 	if len(w.Pitstop) == 0 && (name == "pitstop" || strings.HasPrefix(name, "pitstop-")) && strings.HasSuffix(domain, ".iam.gserviceaccount.com") {
@@ -131,7 +124,7 @@ type Sum struct {
 	GivenUp    int `json:"given_up"`
 	NotBack    int `json:"not_back"`
 	NotTold    int `json:"not_told"`
-	// The gaps of those that are back, in seconds. The percentiles of more than 256 are exact to 1 %.
+	// The gaps of those that are back, in seconds.
 	GapSum  float64 `json:"gap_seconds"`
 	GapP50  float64 `json:"gap_p50_seconds"`
 	GapP95  float64 `json:"gap_p95_seconds"`
@@ -145,7 +138,7 @@ type Sum struct {
 	Announced        int     `json:"announced"`
 	InTime           int     `json:"in_time"`
 
-	gaps histogram
+	gaps []float64
 }
 
 // Class is what losses are grouped by; an empty generation is not known.

@@ -1,6 +1,7 @@
 package goodput
 
 import (
+	"cmp"
 	"time"
 
 	"pitstop.internal/events"
@@ -13,16 +14,15 @@ type notice struct {
 	workers    map[int]stage // those that it was announced for, and is not gone for; -1 is the node
 	began      bool          // an entry says so
 	met        bool          // a loss came of it
-	over       time.Time     // when the last of them was back
+	done       time.Time     // when the slice was back from it
 }
 
 // stage is how far the maintenance of one worker is.
 type stage int
 
 const (
-	pending stage = iota
+	pending stage = iota + 1
 	ongoing
-	mended // it was restarted, and its maintenance is not called gone yet
 )
 
 // another reports whether a notice now is of other maintenance, and not of the same maintenance at a later time.
@@ -30,18 +30,21 @@ func (n *notice) another(window, now time.Time) bool {
 	return !n.end.IsZero() && window.After(n.end) && (n.began || n.met || now.After(n.end.Add(aside)))
 }
 
-// mend notes that a worker whose maintenance is under way is back; -1 is all of them.
-func (n *notice) mend(worker int, now time.Time) {
-	left := false
-	for w, s := range n.workers {
-		if s == ongoing && (worker < 0 || w == worker) {
-			n.workers[w] = mended
+// is reports whether two notices are of one window.
+func (n *notice) is(o *notice) bool { return n != nil && n.first.Equal(o.first) }
+
+// isOver notes that the slice is back, and whether that was from the announced maintenance.
+func (n *notice) isOver(met bool, now time.Time) {
+	if n == nil {
+		return
+	}
+	n.met = n.met || met
+	for _, s := range n.workers {
+		if s == pending {
+			return
 		}
-		left = left || n.workers[w] != mended
 	}
-	if !left && n.over.IsZero() {
-		n.over = now
-	}
+	n.done = cmp.Or(n.done, now)
 }
 
 // known is a copy of the notice as it stands now. A loss is measured against it, even if the notice changes later.
@@ -51,13 +54,6 @@ func (n *notice) known() *notice {
 	}
 	k := *n
 	return &k
-}
-
-// gone notes that no maintenance is announced for a worker any more, and reports whether that was the last of them.
-func (n *notice) gone(worker int) bool {
-	delete(n.workers, worker)
-	_, node := n.workers[-1]
-	return worker < 0 || len(n.workers) == 0 || node && len(n.workers) == 1
 }
 
 func (a *Account) announced(m *machine, worker int, n events.Notice) {
@@ -78,49 +74,52 @@ func (a *Account) announced(m *machine, worker int, n events.Notice) {
 	}
 	switch n.Status {
 	case events.NoticePending:
-		k.workers[worker], k.over = pending, time.Time{}
+		k.workers[worker], k.done = pending, time.Time{}
 	case events.NoticeOngoing:
 		if !k.began {
 			k.began = true
 			a.report.Notices.Began++
 		}
-		if k.workers[worker] == mended {
+		if k.workers[worker] == ongoing {
 			return // it is told again, as when the window moves; another loss has an entry of its own
 		}
-		k.workers[worker], k.over = ongoing, time.Time{}
+		k.workers[worker], k.done = ongoing, time.Time{}
 		a.loss(m, worker, events.CauseMaintenance)
 	default:
 	}
 }
 
-// noticeGone notes that no maintenance is announced any more: it is done, or withdrawn.
+// noticeGone notes that no maintenance is announced any more for a worker, or for all: it is done, or withdrawn.
 func (a *Account) noticeGone(m *machine, worker int) {
-	if n := m.notice; n != nil && n.gone(worker) {
-		if !n.began && !n.met && m.gap == nil {
-			a.report.Notices.Withdrawn++
+	if n := m.notice; n != nil {
+		delete(n.workers, worker)
+		_, node := n.workers[-1]
+		if worker < 0 || len(n.workers) == 0 || node && len(n.workers) == 1 {
+			if !n.began && !n.met && m.gap == nil {
+				a.report.Notices.Withdrawn++
+			}
+			m.notice = nil
 		}
-		m.notice = nil
 	}
-	if m.gap != nil && m.gap.loss.Cause == events.CauseMaintenance {
+	if m.gap != nil && m.gap.Cause == events.CauseMaintenance {
 		a.restarted(m, worker)
 	}
 }
 
-// attribute says whether a notice announced a loss. Maintenance may be started by hand, so it counts at any time between its
+// announces says whether a notice announced a loss. Maintenance may be started by hand, so it counts at any time between its
 // notice and the end of its window. A loss without a better cause counts only in the window, until the maintenance is over.
-func (a *Account) attribute(l *Loss, g *gap) {
-	n := g.notice
-	if n == nil || !n.first.Before(g.from) {
+func (a *Account) announces(l *Loss, n *notice) {
+	if n == nil || !n.first.Before(l.At) {
 		return
 	}
 	planned, end := l.Cause == events.CauseMaintenance, n.end
-	if !n.over.IsZero() && (!planned || end.IsZero()) {
-		end = n.over
+	if !n.done.IsZero() && (!planned || end.IsZero()) {
+		end = n.done
 	}
-	early := !planned && !n.start.IsZero() && g.from.Before(n.start.Add(-aside))
-	if !planned && !vague(l.Cause) || early || !end.IsZero() && g.from.After(end.Add(aside)) {
+	early := !planned && !n.start.IsZero() && l.At.Before(n.start.Add(-aside))
+	if !planned && !vague(l.Cause) || early || !end.IsZero() && l.At.After(end.Add(aside)) {
 		return
 	}
-	l.Announced, l.Lead = true, g.from.Sub(n.first).Seconds()
-	l.InTime = g.from.Sub(n.first) >= a.lead
+	l.Announced, l.Lead = true, l.At.Sub(n.first).Seconds()
+	l.InTime = l.At.Sub(n.first) >= a.lead
 }

@@ -328,7 +328,7 @@ func (a *Account) spent() ([]Workload, []Interruption) {
 			continue
 		}
 		for _, m := range w.slices {
-			if m.stand.use == Boarding || m.gap != nil && m.gap.ordered.IsZero() && m.gap.loss.FailedCreates == 0 {
+			if m.stand.use == Boarding || m.gap != nil && m.gap.ordered.IsZero() && m.gap.FailedCreates == 0 {
 				m.stand.use = Unknown // no crew spoke, or nobody asked for it again
 			}
 		}
