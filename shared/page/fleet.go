@@ -96,12 +96,7 @@ func (f *Fleet) ReadDay(ctx context.Context, l *ledger.Ledger) error {
 		f.Past[p.Workload] = append(f.Past[p.Workload], p)
 	}
 	for _, w := range f.Workloads {
-		for _, in := range []*view.Incident{w.Incident, w.Closed} {
-			if in != nil {
-				all := slices.DeleteFunc(f.Past[w.ID], func(p view.Past) bool { return p.ID == in.ID })
-				f.Past[w.ID] = append(all, in.Past(w.ID, nil))
-			}
-		}
+		f.Past[w.ID] = w.Pasts(f.Past[w.ID])
 	}
 	return nil
 }

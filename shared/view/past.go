@@ -25,27 +25,60 @@ type Past struct {
 	// Down is since when the training stood still; zero where it ran on. Cost is without the slices.
 	Down time.Time `json:"down,omitzero"`
 	Cost Cost      `json:"cost"`
-	// Took is how many seconds it spent in each phase; see Stretches.
-	Took map[Phase]float64 `json:"took,omitempty"`
+	// Took is how many seconds it spent in each phase; see Stretches. Still is in how many of them the training stood still.
+	Took  map[Phase]float64 `json:"took,omitempty"`
+	Still map[Phase]float64 `json:"still,omitempty"`
+	// Saved says that a verified save came before. Retried says that a person opened it to try again.
+	Saved   bool `json:"saved,omitzero"`
+	Retried bool `json:"retried,omitzero"`
 }
 
 // Past is the incident in one line. Zones are those of the slices that it struck.
 func (in Incident) Past(workload string, zones []string) Past {
 	p := Past{
 		Workload: workload, ID: in.ID, Cause: in.Cause, Zones: zones, Opened: in.Opened, Closed: in.Closed, Outcome: in.Outcome, Down: in.Down, Cost: in.Cost,
+		Saved: in.Save.Verified, Retried: in.Retried,
 	}
 	p.Cost.Slices = nil
+	until := in.Closed
 	if in.Outcome == "" {
-		p.Phase, p.Since = in.Phase, in.Since
-		return p
+		p.Phase, p.Since, until = in.Phase, in.Since, p.Back()
 	}
-	for _, s := range in.Stretches(in.Closed) {
-		if p.Took == nil {
-			p.Took = map[Phase]float64{}
+	add := func(to *map[Phase]float64, of Phase, took time.Duration) {
+		if *to == nil {
+			*to = map[Phase]float64{}
 		}
-		p.Took[s.Phase] += s.To.Sub(s.From).Seconds()
+		(*to)[of] += took.Seconds()
+	}
+	for _, s := range in.Stretches(until) {
+		if in.Outcome != "" {
+			add(&p.Took, s.Phase, s.To.Sub(s.From))
+		}
+		if still := s.within(p.Down, p.Back()); still > 0 {
+			add(&p.Still, s.Phase, still)
+		}
 	}
 	return p
+}
+
+// Back is when the training was back, if it stood still in one piece; zero where it never did.
+func (p Past) Back() time.Time {
+	if p.Down.IsZero() {
+		return p.Down
+	}
+	return p.Down.Add(p.Cost.Away())
+}
+
+// Pasts are all incidents of a workload: those of the archive, and in their newest state those that are shown with it.
+func (w Workload) Pasts(archived []Past) []Past {
+	all := slices.Clone(archived)
+	for _, in := range []*Incident{w.Incident, w.Closed} {
+		if in != nil {
+			all = slices.DeleteFunc(all, func(p Past) bool { return p.ID == in.ID })
+			all = append(all, in.Past(w.ID, nil))
+		}
+	}
+	return all
 }
 
 // Rank is a text by which what ended last comes last. No two incidents have the same.
@@ -82,6 +115,17 @@ type Stretch struct {
 	Phase    Phase
 	From, To time.Time
 	Says     string
+}
+
+// within is how much of it lies between two times.
+func (s Stretch) within(from, to time.Time) time.Duration {
+	if s.From.After(from) {
+		from = s.From
+	}
+	if s.To.Before(to) {
+		to = s.To
+	}
+	return max(0, to.Sub(from))
 }
 
 // Noticing is the time before the opening of an incident: the training stood still, and Pitstop did not know it yet.

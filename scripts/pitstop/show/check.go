@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"pitstop.internal/shared/saving"
+
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
@@ -514,21 +516,21 @@ func (d verbs) saves(ctx context.Context, l *ledger.Ledger, r *Rehearsal, w depl
 			r.Add(Warn, "checkpoint", "the checkpoint directory is not known, so Pitstop cannot verify a checkpoint or write a lease",
 				"set the metadata key "+events.MetadataCheckpointDir+" on the TPU")
 		}
-		return d.interval(ctx, l, r, w, unsaved(w), price)
+		return d.interval(ctx, l, r, w, saving.Unsaved(w.Workload), price)
 	}
 	d.lease(ctx, r, w)
 	looking, end := google.OptionalQuestion(ctx)
 	found, err := checkpoint.Verify(looking, d.Checkpoints, w.Directory, checkpoint.Want{})
 	err = end(err)
 	var missing *checkpoint.Missing
-	since := unsaved(w)
+	since := saving.Unsaved(w.Workload)
 	switch age := d.Now().Sub(found.At); {
 	case errors.As(err, &missing):
 		r.Add(Stop, "checkpoint", cli.OneLine(err),
 			"save once, and compare the checkpoint directory with that of training, which would begin at its first step")
 	case err != nil:
 		r.Add(Warn, "checkpoint", "check cannot read it: "+cli.OneLine(err), "ask for roles/storage.objectViewer on the bucket")
-	case age > oftenEnough:
+	case age > saving.OftenEnough:
 		if w.Incident == nil {
 			since = max(since, min(age, d.Now().Sub(resumed(w))))
 		}
@@ -542,7 +544,7 @@ func (d verbs) saves(ctx context.Context, l *ledger.Ledger, r *Rehearsal, w depl
 
 // interval tests how often training saves. Since is how long it runs without a new checkpoint, and price that of a chip-hour.
 func (d verbs) interval(ctx context.Context, l *ledger.Ledger, r *Rehearsal, w deployment.Workload, since time.Duration, price float64) error {
-	every, atLeast := everySaved(w, since)
+	every, atLeast := saving.Every(w.Workload, since)
 	if every == 0 || w.Training.Finished {
 		return nil
 	}
@@ -550,13 +552,13 @@ func (d verbs) interval(ctx context.Context, l *ledger.Ledger, r *Rehearsal, w d
 	if err != nil {
 		return err
 	}
-	s := savingOf(w, every, atLeast, h, price)
-	if !s.seldom() && !s.advises() {
-		r.Add(Good, "interval", s.state(), "")
+	s := saving.Of(w.Workload, every, atLeast, h, price)
+	if !s.Seldom() && !s.Advises() {
+		r.Add(Good, "interval", s.State(), "")
 		return nil
 	}
-	do, because := s.advice()
-	text := s.state()
+	do, because := s.Advice()
+	text := s.State()
 	if because != "" {
 		text += "; " + because
 	}

@@ -15,7 +15,7 @@ import (
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
-	"pitstop.internal/shared/view"
+	"pitstop.internal/shared/saving"
 )
 
 func TestCheckNamesTheIntervalThatLosesLeast(t *testing.T) {
@@ -142,34 +142,8 @@ func wantsCheck(t *testing.T, b *deploymenttest.Bench, says ...string) string {
 	return got
 }
 
-// TestWhatCountsAsALoss: a stop with unsaved steps, once.
-func TestWhatCountsAsALoss(t *testing.T) {
-	stopped := view.Incident{Down: deploymenttest.Noon.Add(-5 * time.Hour), Closed: deploymenttest.Noon.Add(-4 * time.Hour)}
-	stopped.Cost.AwaySeconds = 3600
-	saved, withdrawn, retried, open := stopped, stopped, stopped, stopped
-	saved.Save.Verified, withdrawn.Down, retried.Retried, open.Closed, open.Cost.AwaySeconds = true, time.Time{}, true, time.Time{}, 5*3600
-	for name, c := range map[string]struct {
-		in      view.Incident
-		losses  int
-		trained time.Duration
-	}{
-		"a stop":                          {stopped, 1, 9 * time.Hour},
-		"a stop after a save":             {saved, 0, 9 * time.Hour},
-		"maintenance that never came":     {withdrawn, 0, 10 * time.Hour},
-		"another try after an escalation": {retried, 0, 10 * time.Hour},
-		"a stop that lasts":               {open, 1, 5 * time.Hour},
-	} {
-		if h := historyOf([]view.Incident{c.in}, deploymenttest.Noon.Add(-10*time.Hour), deploymenttest.Noon); h.losses != c.losses || h.trained != c.trained {
-			t.Errorf("%s: %d losses in %v, want %d in %v", name, h.losses, h.trained, c.losses, c.trained)
-		}
-	}
-	if h := historyOf(nil, time.Time{}, deploymenttest.Noon); h.trained != 0 {
-		t.Errorf("what was never seen has trained for %v", h.trained)
-	}
-}
-
-// TestALongHistoryIsReadFromItsEnd: only the latest losses count, over the time in which they fell.
-func TestALongHistoryIsReadFromItsEnd(t *testing.T) {
+// TestALongHistoryCountsFromItsEnd: only the latest losses count, over the time in which they fell. They are read once.
+func TestALongHistoryCountsFromItsEnd(t *testing.T) {
 	reads := 0
 	tap := &ledgertest.Tap{Before: func(_ context.Context, c ledgertest.Call) error {
 		if c.Collection == ledger.Archive {
@@ -182,13 +156,12 @@ func TestALongHistoryIsReadFromItsEnd(t *testing.T) {
 	reads = 0
 	past := newHistorian(b.Ledger)
 	for range 3 {
-		past.again()
 		h, err := past.of(t.Context(), deployment.ShownAt(b.Workload(), deploymenttest.Noon), deploymenttest.Noon)
-		if want := lastLosses * 91 * time.Minute; err != nil || h.losses != lastLosses || h.trained != want {
-			t.Errorf("%v: %d losses in %v, want %d in %v", err, h.losses, h.trained, lastLosses, want)
+		if err != nil || h.Losses != 64 || h.Trained != 64*91*time.Minute {
+			t.Errorf("%v: %d losses in %v, want the latest 64 of 100", err, h.Losses, h.Trained)
 		}
 	}
-	if reads != 1+lastLosses {
+	if reads != 1 {
 		t.Errorf("%d reads of the archive: what is known was read again", reads)
 	}
 }
@@ -207,39 +180,10 @@ func TestStatusWarnsOfSavesThatLoseMuch(t *testing.T) {
 		t.Fatal(err)
 	}
 	var st struct {
-		Saving saving `json:"saving"`
+		Saving saving.Habit `json:"saving"`
 	}
 	if err := json.Unmarshal([]byte(got), &st); err != nil || st.Saving.EverySeconds != 10_800 || st.Saving.Losses != 20 || st.Saving.GainPoints < 5 {
 		t.Errorf("%v: %+v", err, st.Saving)
-	}
-}
-
-// TestBurstsOfLossesGetASchedule: losses that come in bursts of five, hours apart.
-func TestBurstsOfLossesGetASchedule(t *testing.T) {
-	at, end := deploymenttest.Noon.Add(-30*24*time.Hour), deploymenttest.Noon
-	var all []view.Incident
-	for i := range 40 {
-		at = at.Add(20 * time.Minute)
-		if i%5 == 0 {
-			at = at.Add(40 * time.Hour)
-		}
-		in := view.Incident{Down: at}
-		in.Cost.AwaySeconds = 300
-		all = append(all, in)
-	}
-	h := historyOf(all, end.Add(-30*24*time.Hour), end)
-	w := deployment.ShownAt(deploymenttest.Trains("llama-8b", deploymenttest.SavesEvery(3*time.Hour)), end)
-	s := savingOf(w, 3*time.Hour, false, h, 0)
-	if h.losses != 40 || h.back != 5*time.Minute || len(s.AfterStart) != 5 || s.AfterStart[0] >= s.BestSeconds {
-		t.Fatalf("%d losses, back after %v: saves after %v, else every %v", h.losses, h.back, s.AfterStart, s.BestSeconds)
-	}
-	for i := range 4 {
-		if next, last := s.AfterStart[i+1]-s.AfterStart[i], s.AfterStart[i]; i > 0 && next < last-s.AfterStart[i-1] {
-			t.Errorf("the schedule does not stretch: %v", s.AfterStart)
-		}
-	}
-	if _, because := s.advice(); !strings.Contains(because, "losses come in bursts: it loses still less with saves at ") {
-		t.Errorf("it says %s", because)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"pitstop.internal/shared/saving"
+
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
@@ -35,7 +37,7 @@ type standing struct {
 	// Job is how it stands in the terms of Google's training service.
 	Job events.JobTerms `json:"job"`
 	// Saving is how often it saves, if another time between two saves likely gains more than two points of goodput.
-	Saving *saving `json:"saving,omitzero"`
+	Saving *saving.Habit `json:"saving,omitzero"`
 	// Shown is what the API shows of the slices now, NotShown why it could not be read.
 	Shown    []deployment.SliceShown `json:"shown,omitempty"`
 	NotShown string                  `json:"not_shown,omitzero"`
@@ -92,7 +94,6 @@ func (d verbs) statusCommand() *cobra.Command {
 				if len(names) == 0 && !asJSON {
 					return d.fleet(ctx, l, needsMe, out)
 				}
-				past.again()
 				return d.status(ctx, l, past, names, asJSON, needsMe, out)
 			}
 			if watch {
@@ -336,8 +337,8 @@ func printPolicy(p *terminal.Printer, st standing) {
 func printAhead(p *terminal.Printer, st standing, now time.Time) {
 	w := st.Workload
 	if s := st.Saving; s != nil {
-		do, because := s.advice()
-		line := "  saves     " + p.Paint(terminal.Yellow, s.state()+"; "+do)
+		do, because := s.Advice()
+		line := "  saves     " + p.Paint(terminal.Yellow, s.State()+"; "+do)
 		if because != "" {
 			line += " (" + because + ")"
 		}
