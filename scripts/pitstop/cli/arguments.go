@@ -32,7 +32,7 @@ func (d *days) Set(text string) error {
 	if rest != "" && err == nil {
 		more, err = time.ParseDuration(rest)
 	}
-	if err != nil || n > 100*365 || n < 0 {
+	if err != nil || n > 100*365 || n < 0 || more < 0 {
 		return fmt.Errorf("%q is no span of time such as 30d, 12h or 1d12h", text)
 	}
 	*d = days(time.Duration(n)*Day + more)

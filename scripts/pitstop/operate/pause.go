@@ -27,9 +27,6 @@ func (d verbs) pauseCommand() *cobra.Command {
 		Long: "Stop every call that changes something, for these workloads, or with --all for everything. Pitstop reads the pause right\n" +
 			"before each call. It still watches and reports, and a call that has begun runs to its end.\n\n" + needs,
 		RunE: func(c *cobra.Command, names []string) error {
-			if lasts < 0 {
-				return cli.Usage("--for %s: it has to be more than 0; leave it out to pause until resume", lasts)
-			}
 			o := orders.Order{Verb: evidence.VerbPause, Word: evidence.Word{Why: why}}
 			if lasts > 0 {
 				o.Until = d.Now().Add(lasts)

@@ -54,9 +54,6 @@ func (d verbs) watchCommand() *cobra.Command {
 			if err := cli.CheckProject("--project", project); err != nil {
 				return err
 			}
-			if since < 0 {
-				return cli.Usage("--since %s: it has to be 0 or more", since)
-			}
 			s, err := d.OpenReadOnly(c.Context())
 			if err != nil {
 				return err
