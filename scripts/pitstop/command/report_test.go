@@ -80,7 +80,7 @@ func TestReportTellsWhatHappened(t *testing.T) {
 		"3 losses: 2 back, 1 not back",
 		"gap until back: half within 15 m 0 s, 95 % within 15 m 0 s, the longest 15 m 0 s",
 		"chip-hours lost: >= 7.0\n",
-		"Nov 12 2026 03:00:00  llama           v5litepod-16  us-west4-a  preemption  back after 15 m 0 s by the script " + watchdog + ", 1 creation refused (1 stockout)  4.0 ",
+		"Nov 12 2026 03:00:00  llama           v5litepod-16  us-west4-a  preemption  back after 15 m 0 s by the script " + watchdog + ", 1 creation refused (1 stockout)  4.0\n",
 		"back after 15 m 0 s by Google itself",
 		"1 deletion by an owner of a running TPU: no loss",
 		"1 queued resource left over when the record ends\n",
@@ -537,7 +537,7 @@ func TestReportReadsEitherFilesOrALog(t *testing.T) {
 		"name the project whose log is read (--project), or the files": {},
 		"leave out entries.json, or --project":                         {"--project", "mine", "entries.json"},
 		"--since bounds the log of --project":                          {"--since", "7d", "entries.json"},
-		"--since 0s: it has to be more than 0":                         {"--since", "0s", "--project", "mine"},
+		`"-1h" is no span of time such as 30d, 12h or 1d12h`:           {"--since", "-1h", "--project", "mine"},
 		`"a week" is no span of time such as 30d, 12h or 1d12h`:        {"--since", "a week", "--project", "mine"},
 		`--project "MINE" is no ID of a project`:                       {"--project", "MINE"},
 	} {
@@ -588,7 +588,8 @@ func TestGoodputTellsWhereTheTimeWent(t *testing.T) {
 		"productive            3 h 20 m  83.3 ± 0.4  53.3        53.33",
 		"done again            10 m 0 s  4.2 ± 0.4   2.7         2.67",
 		"terminated   30 m 0 s  75.0 ± 0.6  8.0         8.00",
-		"Nov 12 2026 04:00:00  llama     us-west4-a  terminated  20 m 0 s  10 m 0 s    8.0         -",
+		"Nov 12 2026 04:00:00  llama     us-west4-a  terminated  20 m 0 s  10 m 0 s    8.0\n",
+		"llama     83.3 ± 0.4 %  done again    10 m 0 s  400\n",
 		"- 1 workload without a word on how long saves block: ",
 	} {
 		if !strings.Contains(out, want) {
@@ -616,6 +617,9 @@ func TestGoodputTellsWhereTheTimeWent(t *testing.T) {
 	}
 	if all != got.Seconds || all != 4*3600 || len(got.Interruptions) != 1 || got.Interruptions[0].Away != 1200 {
 		t.Errorf("%v seconds in all, and these: %+v", all, got)
+	}
+	if out, _, _ = call(t, "", "goodput", file); !strings.Contains(out, "chip-hours\n") || strings.Contains(out, "dollars") || strings.Contains(out, "incident") {
+		t.Errorf("a column in which nothing stands is printed:\n%s", out)
 	}
 	if out, _, code = call(t, "[]", "goodput", "-"); code != cli.ExitDone || out != "" {
 		t.Errorf("of nothing: exit code %d, %q", code, out)

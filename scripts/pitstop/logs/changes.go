@@ -1,16 +1,12 @@
 package logs
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"time"
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/goodput"
-	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/interval"
 )
 
@@ -30,31 +26,26 @@ const (
 	worthIt = 0.3
 	// prompt is how long after a loss new machines are asked for at the earliest.
 	prompt = time.Minute
-	// fewestWaits is from how many waits on the mean wait of a zone is believed.
-	fewestWaits = 3
 )
 
 // changesOf are the changes that gain something, by the record.
-func (t *goodputTeller) changesOf(r goodput.Report) (all []change) {
+func (t *goodputTeller) changesOf(workloads []goodput.Workload) (all []change) {
 	var wanted, unasked, announced, spot time.Duration
-	more, waits := 0.0, map[string]time.Duration{}
-	for _, w := range r.Workloads {
+	more := 0.0
+	for _, w := range workloads {
 		wanted += w.Time() - w.Time(goodput.Stopped)
 		unasked += max(0, w.Unasked-time.Duration(w.Stops)*prompt)
 		if c, ok := intervalOf(w); ok {
 			all = append(all, c)
 		}
 		for k, n := range w.Spent {
-			if k.Use == goodput.Capacity {
-				waits[k.Zone] += n.Time
-			}
 			if k.Use == goodput.Again && k.Cause == events.CauseMaintenance {
 				announced += n.Time
 			}
 			if !k.Spot {
 				continue
 			}
-			if isLost(k) && (k.Cause == events.CausePreemption || k.Cause == events.CauseTerminated) {
+			if isLost(k.Use) && (k.Cause == events.CausePreemption || k.Cause == events.CauseTerminated) {
 				spot += n.Time
 			}
 			if other, known := t.prices.Of(k.Accelerator, false); known && k.Use != goodput.Stopped {
@@ -63,14 +54,12 @@ func (t *goodputTeller) changesOf(r goodput.Report) (all []change) {
 			}
 		}
 	}
-	longer, zone := zoneOf(r, waits)
 	for _, c := range []struct {
 		gains   time.Duration
 		text    string
 		dollars float64
 	}{
 		{unasked, "notice a loss and ask for new machines within " + events.Span(prompt), 0},
-		{longer, "wait for capacity in " + zone + " alone", 0},
 		{spot, "run on demand in the place of Spot", more},
 		{announced, "save when maintenance is announced: a crew and request_checkpoint, or autocheckpoint", 0},
 	} {
@@ -79,25 +68,6 @@ func (t *goodputTeller) changesOf(r goodput.Report) (all []change) {
 		}
 	}
 	return all
-}
-
-// zoneOf is the zone in which a slice waits least for capacity, and how much the waits in the others were longer.
-func zoneOf(r goodput.Report, waits map[string]time.Duration) (longer time.Duration, zone string) {
-	stops := map[string]int{}
-	for _, g := range r.Groups {
-		stops[g.Zone] += g.Losses
-	}
-	maps.DeleteFunc(stops, func(_ string, n int) bool { return n < fewestWaits })
-	mean := func(z string) time.Duration { return waits[z] / time.Duration(stops[z]) }
-	for _, z := range slices.Sorted(maps.Keys(stops)) {
-		if zone == "" || mean(z) < mean(zone) {
-			zone = z
-		}
-	}
-	for z, n := range stops {
-		longer += waits[z] - time.Duration(n)*mean(zone)
-	}
-	return longer, zone
 }
 
 // savesOf is what a workload's saves and losses say; false where its crew does not tell of saves.
@@ -131,20 +101,4 @@ func intervalOf(w goodput.Workload) (c change, ok bool) {
 		Change: fmt.Sprintf("save every %s steps (%s) instead of %s (%s)", events.Number(steps), events.Span(a.Every.Round(time.Second)),
 			events.Number(w.SaveSteps), events.Span(r.Every.Round(time.Second))),
 	}, a.Least > worthIt
-}
-
-// printChanges tells what may be changed.
-func printChanges(p *terminal.Printer, all []change) {
-	rows := [][]string{{"change", "points of goodput", "workload", "dollars more"}}
-	for _, c := range all {
-		gain, dollars := fmt.Sprintf("at most %.1f", c.PointsAtMost), "-"
-		if c.PointsAtLeast > 0 {
-			gain = fmt.Sprintf("%.1f to %.1f", c.PointsAtLeast, c.PointsAtMost)
-		}
-		if c.DollarsMore > 0 {
-			dollars = fmt.Sprintf("%.2f", c.DollarsMore)
-		}
-		rows = append(rows, []string{c.Change, gain, cmp.Or(c.Workload, "-"), dollars})
-	}
-	printTable(p, titleChanges, mostRows, 2, rows)
 }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,7 +21,6 @@ import (
 	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/topology"
-	"pitstop.internal/shared/view"
 )
 
 func (d verbs) goodputCommand() *cobra.Command {
@@ -114,40 +112,18 @@ type sheet struct {
 	Unsure        []string       `json:"unsure"`
 }
 
-// uses are the uses of time for people, in the order in which a workload comes to them. Lost says that something took that time.
-var uses = []struct {
-	use  goodput.Use
-	text string
-	lost bool
-}{
-	{goodput.Capacity, "waiting for capacity", true},
-	{goodput.Maintenance, "maintenance or repair by Google", true},
-	{goodput.Provisioning, "provisioning", true},
-	{goodput.Boarding, "machine to crew", true},
-	{goodput.Admission, "waiting for admission or a restart", true},
-	{goodput.Starting, "start to first step", true},
-	{goodput.Restoring, "of the start, restoring", true},
-	{goodput.Productive, "productive", false},
-	{goodput.Saving, "saving (blocked)", false},
-	{goodput.Again, "done again", true},
-	{goodput.Hang, "hang", true},
-	{goodput.Stopped, "stopped by its owner, or finished", false},
-	{goodput.Unknown, "unknown", false},
+// useTexts are the uses of time for people. Tables have them in the order of their time.
+var useTexts = map[goodput.Use]string{
+	goodput.Capacity: "waiting for capacity", goodput.Maintenance: "maintenance or repair by Google", goodput.Provisioning: "provisioning",
+	goodput.Boarding: "machine to crew", goodput.Admission: "waiting for admission or a restart", goodput.Starting: "start to first step",
+	goodput.Restoring: "restoring a checkpoint", goodput.Productive: "productive", goodput.Saving: "saving (blocked)", goodput.Again: "done again",
+	goodput.Hang: "hang", goodput.Stopped: "stopped by its owner, or finished", goodput.Unknown: "unknown",
 }
 
-// place is where a use stands in uses.
-func place(u string) int {
-	for i, of := range uses {
-		if string(of.use) == u {
-			return i
-		}
-	}
-	return len(uses) - 1
+// isLost reports whether time of a use was lost to something that has a cause.
+func isLost(u goodput.Use) bool {
+	return u != goodput.Productive && u != goodput.Saving && u != goodput.Stopped && u != goodput.Unknown
 }
-
-func useText(u string) string { return uses[place(u)].text }
-
-func isLost(k goodput.Kind) bool { return uses[place(string(k.Use))].lost }
 
 // The titles of the tables that a page has a picture of.
 const (
@@ -156,38 +132,41 @@ const (
 	titleChanges = "what you may change, and what it would have gained"
 )
 
-// mostRows is how many zones and workloads are told to people.
-const mostRows = 20
-
 func (t *goodputTeller) tell(ctx context.Context, p *terminal.Printer, a account) error {
 	s := t.sheetOf(a)
-	if err := t.nameIncidents(ctx, a.project, s.Interruptions); err != nil {
-		s.Unsure = append(s.Unsure, "the IDs of incidents: "+cli.OneLine(err))
+	if a.project != "" && len(s.Interruptions) > 0 {
+		if err := t.nameIncidents(ctx, a.project, s.Interruptions); err != nil {
+			s.Unsure = append(s.Unsure, "the IDs of incidents: "+cli.OneLine(err))
+		}
 	}
-	switch {
-	case p.AsJSON:
+	if p.AsJSON {
 		return terminal.PrintJSON(p.Out, s)
-	case a.Entries == 0:
-		return nil
-	}
-	printRecord(p, a)
-	if len(s.Workloads) == 0 {
-		terminal.Print(p.Out, "no entry names a TPU, so there is no account")
-		return nil
 	}
 	line := "goodput unknown: no crew has told a step"
 	if s.GoodputPercent > 0 {
 		line = "goodput " + points(s.GoodputPercent, s.DoubtPoints) + " %"
 	}
 	terminal.Print(p.Out, p.Paint(terminal.Bold, line)+" · "+terminal.Numbered(len(s.Workloads), "workload")+", "+terminal.SecondsText(s.Seconds)+" in all\n")
-	t.printSums(p, titleUses, "use", s.Uses, useText)
-	words := func(of string) string { return strings.ReplaceAll(of, "_", " ") }
-	t.printSums(p, "lost time by cause", "cause", s.ByCause, words)
-	t.printSums(p, "lost time by zone", "zone", s.ByZone, words)
-	t.printSums(p, "lost time by generation", "generation", s.ByGeneration, words)
-	printWorkloads(p, s.Workloads)
-	printInterruptions(p, s.Interruptions)
-	printChanges(p, s.Changes)
+	printSums(p, titleUses, "use", s.Uses)
+	printSums(p, "lost time by cause", "cause", s.ByCause)
+	printSums(p, "lost time by zone", "zone", s.ByZone)
+	printSums(p, "lost time by generation", "generation", s.ByGeneration)
+	printTable(p, "workloads", mostRows, 2, []string{"workload", "goodput", "lost most to", "time", "step"}, s.Workloads, workloadRow)
+	names := []string{"stood still (UTC)", "workload", "zone", "cause", "for", "done again", "chip-hours", "incident"}
+	printTable(p, titleDearest, 0, 4, names, s.Interruptions, func(b interruption) []string {
+		away := seconds(b.AwaySeconds)
+		if !b.Over {
+			away += ", not over"
+		}
+		return []string{date(b.At), b.Workload, b.Zone, words(b.Cause), away, seconds(b.AgainSeconds), figure(1, b.ChipHours), cmp.Or(b.Incident, "-")}
+	})
+	printTable(p, titleChanges, mostRows, 2, []string{"change", "points of goodput", "workload", "dollars more"}, s.Changes, func(c change) []string {
+		gain := fmt.Sprintf("at most %.1f", c.PointsAtMost)
+		if c.PointsAtLeast > 0 {
+			gain = fmt.Sprintf("%.1f to %.1f", c.PointsAtLeast, c.PointsAtMost)
+		}
+		return []string{c.Change, gain, cmp.Or(c.Workload, "-"), figure(2, c.DollarsMore)}
+	})
 	printUnsure(p, s.Unsure)
 	return nil
 }
@@ -195,26 +174,22 @@ func (t *goodputTeller) tell(ctx context.Context, p *terminal.Printer, a account
 // sheetOf adds an account up.
 func (t *goodputTeller) sheetOf(a account) sheet {
 	s := sheet{
-		From: a.From, To: a.To, Entries: a.Entries, Faults: a.Faults, spent: t.spentBy(a.Workloads), Changes: t.changesOf(a.Report),
-		ByCause:      t.sums(a.Workloads, isLost, func(k goodput.Kind) string { return cmp.Or(string(k.Cause), "first start") }),
-		ByZone:       t.sums(a.Workloads, isLost, func(k goodput.Kind) string { return k.Zone }),
-		ByGeneration: t.sums(a.Workloads, isLost, func(k goodput.Kind) string { return generationOf(k.Accelerator) }),
+		From: a.From, To: a.To, Entries: a.Entries, Faults: a.Faults, spent: t.spentBy(a.Workloads...), Changes: t.changesOf(a.Workloads),
+		ByCause: t.sums(a.Workloads, func(k goodput.Kind) string { return ofLost(k, cmp.Or(string(k.Cause), "first start")) }),
+		ByZone:  t.sums(a.Workloads, func(k goodput.Kind) string { return ofLost(k, k.Zone) }),
+		ByGeneration: t.sums(a.Workloads, func(k goodput.Kind) string {
+			shape, _ := topology.Parse(k.Accelerator) //nolint:errcheck // no entry may have named it
+			return ofLost(k, cmp.Or(shape.Generation, "unknown"))
+		}),
 	}
-	slices.SortFunc(s.Uses, func(x, y sum) int { return cmp.Compare(place(x.Of), place(y.Of)) })
 	silent, unsplit := 0, 0
-	unpriced := map[string]bool{}
 	for _, w := range a.Workloads {
 		s.Seconds += w.Time().Seconds()
-		s.Workloads = append(s.Workloads, workloadSum{w.Project, w.Name, w.First, w.Steps, w.Pace.Seconds(), t.spentBy([]goodput.Workload{w})})
+		s.Workloads = append(s.Workloads, workloadSum{w.Project, w.Name, w.First, w.Steps, w.Pace.Seconds(), t.spentBy(w)})
 		if w.Steps == 0 {
 			silent++
 		} else if w.Unsplit {
 			unsplit++
-		}
-		for k := range w.Spent {
-			if _, known := t.prices.Of(k.Accelerator, k.Spot); !known && t.prices != nil {
-				unpriced[cmp.Or(k.Accelerator, "unknown type")] = true
-			}
 		}
 	}
 	for _, b := range a.Dearest {
@@ -234,59 +209,68 @@ func (t *goodputTeller) sheetOf(a account) sheet {
 			s.Unsure = append(s.Unsure, terminal.Numbered(of.n, "workload")+" "+of.text)
 		}
 	}
-	if len(unpriced) > 0 {
-		s.Unsure = append(s.Unsure, "the prices name no "+strings.Join(slices.Sorted(maps.Keys(unpriced)), ", ")+": dollars are without it")
+	for _, x := range t.sums(a.Workloads, t.unpriced) {
+		s.Unsure = append(s.Unsure, "the prices name no "+x.Of+": dollars are without it")
 	}
 	return s
 }
 
-// sums adds up the time of workloads that counts, by what of says, the most first.
-func (t *goodputTeller) sums(all []goodput.Workload, counts func(goodput.Kind) bool, of func(goodput.Kind) string) []sum {
-	by, whole := map[string]*sum{}, 0.0
+// sums adds up the time of workloads by what of says, the most first. Time of which it says nothing does not count.
+func (t *goodputTeller) sums(all []goodput.Workload, of func(goodput.Kind) string) []sum {
+	by, whole := map[string]sum{}, 0.0
 	for _, w := range all {
 		for k, n := range w.Spent {
-			if !counts(k) || n.Time == 0 {
+			name := of(k)
+			if name == "" || n.Time == 0 {
 				continue
 			}
-			x := by[of(k)]
-			if x == nil {
-				x = &sum{Of: of(k)}
-				by[x.Of] = x
-			}
+			x := by[name]
 			dollars, _ := t.prices.Of(k.Accelerator, k.Spot)
-			x.Seconds, x.DoubtSeconds = x.Seconds+n.Time.Seconds(), x.DoubtSeconds+n.Doubt.Seconds()
+			x.Of, x.Seconds, x.DoubtSeconds = name, x.Seconds+n.Time.Seconds(), x.DoubtSeconds+n.Doubt.Seconds()
 			x.ChipHours, x.Dollars = x.ChipHours+n.Chips.Hours(), x.Dollars+dollars*n.Chips.Hours()
-			whole += n.Time.Seconds()
+			by[name], whole = x, whole+n.Time.Seconds()
 		}
 	}
-	var out []sum
-	for _, x := range by {
-		x.SharePercent = hundredths(100 * x.Seconds / whole)
-		x.ChipHours, x.Dollars = hundredths(x.ChipHours), hundredths(x.Dollars)
-		out = append(out, *x)
+	out := slices.SortedFunc(maps.Values(by), func(x, y sum) int { return cmp.Or(cmp.Compare(y.Seconds, x.Seconds), cmp.Compare(x.Of, y.Of)) })
+	for i := range out {
+		x := &out[i]
+		x.SharePercent, x.ChipHours, x.Dollars = hundredths(100*x.Seconds/whole), hundredths(x.ChipHours), hundredths(x.Dollars)
 	}
-	slices.SortFunc(out, func(x, y sum) int { return cmp.Or(cmp.Compare(y.Seconds, x.Seconds), cmp.Compare(x.Of, y.Of)) })
 	return out
 }
 
+// ofLost is what is said of lost time alone.
+func ofLost(k goodput.Kind, text string) string {
+	if !isLost(k.Use) {
+		return ""
+	}
+	return text
+}
+
 // spentBy is what workloads spent their time on. Goodput is the productive share of that in which training was to run.
-func (t *goodputTeller) spentBy(all []goodput.Workload) (s spent) {
-	byUse := func(k goodput.Kind) string { return string(k.Use) }
-	wanted := t.sums(all, func(k goodput.Kind) bool { return k.Use != goodput.Stopped }, byUse)
-	for _, u := range wanted {
+func (t *goodputTeller) spentBy(all ...goodput.Workload) (s spent) {
+	s.Uses = t.sums(all, func(k goodput.Kind) string { return string(k.Use) })
+	wanted, productive := 0.0, sum{}
+	for _, u := range s.Uses {
+		if u.Of != string(goodput.Stopped) {
+			wanted += u.Seconds
+		}
 		if u.Of == string(goodput.Productive) {
-			s.GoodputPercent, s.DoubtPoints = u.SharePercent, hundredths(100*u.DoubtSeconds/wholeOf(wanted))
+			productive = u
 		}
 	}
-	s.Uses = t.sums(all, func(goodput.Kind) bool { return true }, byUse)
+	if productive.Seconds > 0 {
+		s.GoodputPercent, s.DoubtPoints = hundredths(100*productive.Seconds/wanted), hundredths(100*productive.DoubtSeconds/wanted)
+	}
 	return s
 }
 
-func generationOf(accelerator string) string {
-	if shape, err := topology.Parse(accelerator); err == nil {
-		return shape.Generation
+// unpriced is an accelerator type that the prices do not name.
+func (t *goodputTeller) unpriced(k goodput.Kind) string {
+	if _, known := t.prices.Of(k.Accelerator, k.Spot); known || t.prices == nil {
+		return ""
 	}
-	return "unknown"
+	return cmp.Or(k.Accelerator, "unknown type")
 }
 
 func hundredths(x float64) float64 { return math.Round(100*x) / 100 }
@@ -302,52 +286,27 @@ func points(percent, doubt float64) string {
 	return fmt.Sprintf("%.0f ± %.0f", percent, math.Ceil(doubt))
 }
 
-// wholeOf is the time of all sums, in seconds.
-func wholeOf(all []sum) (whole float64) {
-	for _, x := range all {
-		whole += x.Seconds
-	}
-	return whole
-}
-
 // printSums prints a table of sums.
-func (t *goodputTeller) printSums(p *terminal.Printer, title, of string, all []sum, text func(of string) string) {
-	rows, whole := [][]string{{of, "time", "%", "chip-hours", "dollars"}}, wholeOf(all)
-	for _, x := range all {
-		doubt := 100 * x.DoubtSeconds / whole
+func printSums(p *terminal.Printer, title, of string, all []sum) {
+	printTable(p, title, mostRows, 3, []string{of, "time", "%", "chip-hours", "dollars"}, all, func(x sum) []string {
+		doubt := x.SharePercent * x.DoubtSeconds / x.Seconds
 		if title != titleUses {
-			doubt *= 1 - x.Seconds/whole // what is lost in all is as much in doubt
+			doubt *= 1 - x.SharePercent/100 // what is lost in all is as much in doubt
 		}
-		rows = append(rows, []string{text(x.Of), seconds(x.Seconds), points(x.SharePercent, doubt), chipHours(x.ChipHours, 0), fmt.Sprintf("%.2f", x.Dollars)})
-	}
-	if t.prices == nil {
-		for i := range rows {
-			rows[i] = rows[i][:4]
-		}
-	}
-	printTable(p, title, mostRows, 3, rows)
+		return []string{cmp.Or(useTexts[goodput.Use(x.Of)], words(x.Of)), seconds(x.Seconds), points(x.SharePercent, doubt), figure(1, x.ChipHours), figure(2, x.Dollars)}
+	})
 }
 
-// seconds writes a time without the digits after its seconds.
-func seconds(s float64) string { return terminal.SecondsText(math.Round(s)) }
-
-// printWorkloads tells the goodput of each workload, and what took most of its time.
-func printWorkloads(p *terminal.Printer, all []workloadSum) {
-	if len(all) < 2 {
-		return
+// workloadRow tells the goodput of a workload, and what took most of its time.
+func workloadRow(w workloadSum) []string {
+	row := []string{w.Workload, "unknown", "-", "-", events.Number(w.Step)}
+	if w.Step > 0 {
+		row[1] = points(w.GoodputPercent, w.DoubtPoints) + " %"
 	}
-	rows := [][]string{{"workload", "goodput", "lost most to", "time", "step"}}
-	for _, w := range all {
-		row := []string{w.Workload, "unknown", "-", "-", events.Number(w.Step)}
-		if w.Step > 0 {
-			row[1] = points(w.GoodputPercent, w.DoubtPoints) + " %"
-		}
-		if i := slices.IndexFunc(w.Uses, func(u sum) bool { return isLost(goodput.Kind{Use: goodput.Use(u.Of)}) }); i >= 0 {
-			row[2], row[3] = useText(w.Uses[i].Of), seconds(w.Uses[i].Seconds)
-		}
-		rows = append(rows, row)
+	if i := slices.IndexFunc(w.Uses, func(u sum) bool { return isLost(goodput.Use(u.Of)) }); i >= 0 {
+		row[2], row[3] = useTexts[goodput.Use(w.Uses[i].Of)], seconds(w.Uses[i].Seconds)
 	}
-	printTable(p, "workloads", mostRows, 2, rows)
+	return row
 }
 
 // about is how far the opening of an incident may be from the interruption that it tells of.
@@ -355,9 +314,6 @@ const about = 30 * time.Minute
 
 // nameIncidents finds the incidents of interruptions in the ledger of a project: of each workload the one that opened nearest to its stop.
 func (t *goodputTeller) nameIncidents(ctx context.Context, project string, all []interruption) error {
-	if project == "" {
-		return nil
-	}
 	asking, end := google.OptionalQuestion(ctx)
 	return end(func() error {
 		l, err := t.Ledger(deployment.Place{Project: project})
@@ -366,40 +322,24 @@ func (t *goodputTeller) nameIncidents(ctx context.Context, project string, all [
 		}
 		for i := range all {
 			b := &all[i]
-			id := b.Project + "/" + b.Workload
-			past, err := l.PastOf(asking, id)
+			past, err := l.PastOf(asking, b.Project+"/"+b.Workload)
 			if err != nil {
 				return err
 			}
-			w, _, err := l.Workload(asking, id)
+			w, _, err := l.Workload(asking, b.Project+"/"+b.Workload)
 			if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 				return err
 			}
 			if open := w.OpenPast(t.Now()); open != nil {
 				past = append(past, *open)
 			}
-			off := func(in view.Past) time.Duration { return in.Opened.Sub(b.At).Abs() }
-			past = slices.DeleteFunc(past, func(in view.Past) bool { return off(in) > about })
-			if len(past) > 0 {
-				b.Incident = slices.MinFunc(past, func(x, y view.Past) int { return cmp.Compare(off(x), off(y)) }).ID
+			least := about
+			for _, in := range past {
+				if off := in.Opened.Sub(b.At).Abs(); off <= least {
+					b.Incident, least = in.ID, off
+				}
 			}
 		}
 		return nil
 	}())
-}
-
-// printInterruptions tells the dearest interruptions.
-func printInterruptions(p *terminal.Printer, all []interruption) {
-	rows := [][]string{{"stood still (UTC)", "workload", "zone", "cause", "for", "done again", "chip-hours", "incident"}}
-	for _, b := range all {
-		away, again := seconds(b.AwaySeconds), "-"
-		if !b.Over {
-			away += ", not over"
-		}
-		if b.AgainSeconds > 0 {
-			again = seconds(b.AgainSeconds)
-		}
-		rows = append(rows, []string{date(b.At), b.Workload, b.Zone, terminal.CauseText(b.Cause), away, again, chipHours(b.ChipHours, 0), cmp.Or(b.Incident, "-")})
-	}
-	printTable(p, titleDearest, 0, 4, rows)
 }

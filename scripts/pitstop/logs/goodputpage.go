@@ -43,11 +43,11 @@ func titled(parts []page.Part, title string) int {
 
 // cascade goes from all time down to what was productive. First goes what nobody could have trained in.
 func cascade(s sheet) *page.Cascade {
-	c := &page.Cascade{Name: "cascade", Title: "Where the time went, from all of it down to what was productive", Whole: "all time", Left: page.Step{Name: useText(string(goodput.Productive))}}
+	c := &page.Cascade{Name: "cascade", Title: "Where the time went, from all of it down to what was productive", Whole: "all time", Left: page.Step{Name: useTexts[goodput.Productive]}}
 	var wanted []page.Step
 	for _, u := range s.Uses {
 		step := page.Step{
-			Name: useText(u.Of), Size: u.Seconds, Says: points(u.SharePercent, 100*u.DoubtSeconds/s.Seconds) + " %, " + terminal.SecondsText(u.Seconds),
+			Name: useTexts[goodput.Use(u.Of)], Size: u.Seconds, Says: points(u.SharePercent, 100*u.DoubtSeconds/s.Seconds) + " %, " + terminal.SecondsText(u.Seconds),
 		}
 		switch goodput.Use(u.Of) {
 		case goodput.Productive:

@@ -2,10 +2,13 @@ package logs
 
 import (
 	"bufio"
+	"cmp"
 	"context"
-	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,7 +63,7 @@ func (d verbs) recordCommand(c *cobra.Command, t teller) *cobra.Command {
 	cli.SpanVar(f, &o.since, "since", 30*cli.Day, "how far back the log of --project is read, as in 30d or 12h")
 	f.StringArrayVar(&o.who.Babysitters, "babysitter", nil, "the principal of an older script that deletes and creates TPUs; repeat it for each")
 	f.StringArrayVar(&o.who.Pitstop, "pitstop", nil, "a principal of Pitstop's; by default the service accounts called pitstop or pitstop-*; repeat it for each")
-	f.DurationVar(&o.lead, "lead", policy.DefaultLead, "how long before a loss a notice must come to be in time")
+	cli.SpanVar(f, &o.lead, "lead", policy.DefaultLead, "how long before a loss a notice must come to be in time")
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
 	f.StringVar(&o.html, "html", "", "write a page with pictures into this file, which fetches nothing")
 	cli.NamesFile(f, "html")
@@ -75,11 +78,11 @@ func (d verbs) recordCommand(c *cobra.Command, t teller) *cobra.Command {
 		} else {
 			bar := terminal.NewProgress(files, nil, c.ErrOrStderr())
 			a, err = o.read(c.Context(), entries.FilesOf(files, c.InOrStdin(), bar), bar, c.ErrOrStderr())
-			if err == nil && a.Entries == 0 && a.Faults == 0 {
+			if err == nil && a.Entries+a.Faults == 0 {
 				entries.PrintNone(c.ErrOrStderr())
 			}
 		}
-		if err == nil {
+		if err == nil && (a.Entries > 0 || o.asJSON || o.html != "") {
 			err = o.tell(c, t, a)
 		}
 		if err == nil && a.Faults > 0 {
@@ -102,12 +105,8 @@ func (o record) check(c *cobra.Command, files []string) error {
 		return cli.Usage("--since bounds the log of --project; a file is read whole")
 	case !fromLog && len(files) == 0:
 		return cli.Usage("%s: name the project whose log is read (--project), or the files with your log entries; - is standard input", verb)
-	case o.since <= 0:
-		return cli.Usage("--since %s: it has to be more than 0", o.since)
 	case slices.Contains(o.who.Babysitters, "") || slices.Contains(o.who.Pitstop, ""):
 		return cli.Usage("--babysitter and --pitstop name a principal, as the log has it: name@PROJECT.iam.gserviceaccount.com")
-	case o.lead < 0:
-		return cli.Usage("--lead %v: it cannot be negative", o.lead)
 	case o.asJSON && o.html != "":
 		return cli.Usage("--html keeps the %s as a page: leave out --json", verb)
 	case len(files) > largest:
@@ -134,7 +133,7 @@ func (d verbs) readLog(ctx context.Context, o record, errOut io.Writer) (a accou
 	if why := context.Cause(reading); why != nil {
 		return a, why
 	}
-	if err == nil && a.Entries == 0 && a.Faults == 0 {
+	if err == nil && a.Entries+a.Faults == 0 {
 		terminal.Print(errOut, "pitstop: 0 entries in the log of project "+o.project+" since "+r.from.UTC().Format(time.RFC3339)+
 			"; --since looks further back; --project has to be that of the TPUs")
 	}
@@ -174,20 +173,19 @@ func (o record) read(ctx context.Context, sources []entries.Source, bar *termina
 
 // tell prints an account, or keeps it as a page.
 func (o record) tell(c *cobra.Command, t teller, a account) error {
-	if o.html != "" {
-		var k printed
-		if err := t.tell(c.Context(), k.printer(), a); err != nil {
-			return err
-		}
-		k.lines()
-		return cli.Keep(c.OutOrStdout(), o.html, func(file io.Writer) error { return page.WriteReport(file, t.page(a, k.parts)) })
-	}
-	p, out := terminal.NewPrinter(c.OutOrStdout(), o.asJSON), bufio.NewWriter(c.OutOrStdout())
+	p, out, k := terminal.NewPrinter(c.OutOrStdout(), o.asJSON), bufio.NewWriter(c.OutOrStdout()), printed{}
 	p.Out = out
-	if err := t.tell(c.Context(), p, a); err != nil {
-		return err
+	if o.html != "" {
+		p = k.printer()
 	}
-	return out.Flush()
+	if !o.asJSON {
+		printRecord(p, a)
+	}
+	if err := t.tell(c.Context(), p, a); err != nil || o.html == "" {
+		return cmp.Or(err, out.Flush())
+	}
+	k.lines()
+	return cli.Keep(c.OutOrStdout(), o.html, func(file io.Writer) error { return page.WriteReport(file, t.page(a, k.parts)) })
 }
 
 // printRecord says of which record an account is.
@@ -195,10 +193,9 @@ func printRecord(p *terminal.Printer, a account) {
 	const stamp = "Jan 2 2006 15:04"
 	when := "entries without a time"
 	if !a.From.IsZero() {
-		when = fmt.Sprintf("%s to %s UTC", a.From.UTC().Format(stamp), a.To.UTC().Format(stamp))
+		when = a.From.UTC().Format(stamp) + " to " + a.To.UTC().Format(stamp) + " UTC"
 	}
-	terminal.Print(p.Out, fmt.Sprintf("%s · %s, %s of them about %s", p.Paint(terminal.Bold, when), terminal.Numbered(a.Entries, "entry", "entries"),
-		number(a.Used), terminal.Numbered(a.Slices+a.Unnamed, "TPU")))
+	terminal.Print(p.Out, p.Paint(terminal.Bold, when)+" · "+terminal.Numbered(a.Entries, "entry", "entries")+", "+number(a.Used)+" of them about "+terminal.Numbered(a.Slices+a.Unnamed, "TPU"))
 	if a.Faults > 0 {
 		terminal.Print(p.Out, terminal.Numbered(a.Faults, "entry or line", "entries or lines")+" could not be read: this report is of the others alone")
 	}
@@ -210,10 +207,48 @@ func printUnsure(p *terminal.Printer, unsure []string) {
 		terminal.Print(p.Out, p.Paint(terminal.Bold, "what the logs do not say"))
 	}
 	for _, u := range unsure {
-		for i, part := range terminal.Wrap(u, p.Width()-2) {
-			terminal.Print(p.Out, []string{"- ", "  "}[min(i, 1)]+part)
-		}
+		terminal.Print(p.Out, "- "+strings.Join(terminal.Wrap(u, p.Width()-2), "\n  "))
 	}
 }
 
+// mostRows bounds the rows that are told to people.
+const mostRows = 20
+
+// printTable prints a table of things, unless there are none, and leaves out the columns in which nothing stands. The first columns, head of
+// them, say what a row is about.
+func printTable[T any](p *terminal.Printer, title string, most, head int, names []string, all []T, row func(T) []string) {
+	if len(all) == 0 {
+		return
+	}
+	rows := [][]string{names}
+	for _, x := range all {
+		rows = append(rows, row(x))
+	}
+	for i := len(names) - 1; i >= head; i-- {
+		if !slices.ContainsFunc(rows[1:], func(r []string) bool { return r[i] != "-" }) {
+			for j := range rows {
+				rows[j] = slices.Delete(rows[j], i, i+1)
+			}
+		}
+	}
+	p.Table(title, most, head, rows)
+}
+
+func words[T ~string](of T) string { return strings.ReplaceAll(string(of), "_", " ") }
+
 func number(n int) string { return events.Number(int64(n)) }
+
+func date(t time.Time) string { return t.UTC().Format("Jan 2 2006 15:04:05") }
+
+func seconds(s float64) string { return orDash(s, terminal.SecondsText(math.Round(s))) }
+
+// figure is a number with so many digits behind its point.
+func figure(digits int, x float64) string { return orDash(x, strconv.FormatFloat(x, 'f', digits, 64)) }
+
+// orDash is the text of a number, and a dash for nothing.
+func orDash(x float64, text string) string {
+	if x == 0 {
+		return "-"
+	}
+	return text
+}

@@ -3,10 +3,9 @@ package logs
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,142 +32,98 @@ type reportTeller struct {
 	every bool
 }
 
-const (
-	// fewLosses is how many losses are all listed. Of more, those with the longest gaps are.
-	fewLosses   = 40
-	worstLosses = 10
-	// mostGroups bounds the rows of the other tables.
-	mostGroups = 60
-)
-
 func (t *reportTeller) tell(_ context.Context, p *terminal.Printer, a account) error {
-	switch {
-	case p.AsJSON:
+	if p.AsJSON {
 		return terminal.PrintJSON(p.Out, a)
-	case a.Entries == 0:
-		return nil
 	}
-	printRecord(p, a)
-	printTotal(p, a)
-	for _, of := range []struct {
-		n          int
-		what, text string
+	s, late := a.Total, a.Leaks.Late
+	for _, line := range []struct {
+		tells bool
+		text  string
 	}{
-		{a.Released, "deletion", "by an owner of a running TPU: no loss"},
-		{a.RunTimeLimits, "TPU", "stopped by an instance schedule: no loss"},
-		{a.TrainingExits, "time", "training ended by itself, as the crew reports: no loss of a TPU"},
-		{a.Notices.Announced, "notice", "of maintenance: " + number(a.Notices.Began) + " began, " + number(a.Notices.Withdrawn) + " withdrawn before"},
-		{a.Leaks.Late, "queued resource", "deleted more than an hour after the TPU was gone: held quota for " + terminal.SecondsText(a.Leaks.LateHours*3600) + " in all"},
+		{s.Losses == 0, "no TPU was lost"},
+		{s.Losses > 0, terminal.Numbered(s.Losses, "loss", "losses") + ": " + outcomes(s)},
+		{s.Back > 0, "gap until back: half within " + seconds(s.GapP50) + ", 95 % within " + seconds(s.GapP95) + ", the longest " + seconds(s.GapMost)},
+		{s.ChipHours+s.ChipHoursAtLeast > 0, "chip-hours lost: " + chipHours(s.ChipHours, s.ChipHoursAtLeast)},
+		{s.NotBackChipHours >= 1, "not counted: " + number(int(s.NotBackChipHours)) + " chip-hours of TPUs that were not back when the record ended"},
+		{s.Losses > 0, number(s.Announced) + " of " + terminal.Numbered(s.Losses, "loss", "losses") + " announced, " + number(s.InTime) + " in time (" + seconds(a.LeadNeeded) + " before or earlier)"},
+		{a.Notices.Announced > 0, terminal.Numbered(a.Notices.Announced, "notice") + " of maintenance: " + number(a.Notices.Began) + " began, " + number(a.Notices.Withdrawn) + " withdrawn before"},
+		{a.Released > 0, terminal.Numbered(a.Released, "deletion") + " by an owner of a running TPU: no loss"},
+		{a.RunTimeLimits > 0, terminal.Numbered(a.RunTimeLimits, "TPU") + " stopped by an instance schedule: no loss"},
+		{a.TrainingExits > 0, "training ended by itself " + terminal.Numbered(a.TrainingExits, "time") + ", as the crew reports: no loss of a TPU"},
+		{late > 0, terminal.Numbered(late, "queued resource") + " deleted more than an hour after the TPU was gone: held quota for " + seconds(a.Leaks.LateHours*3600) + " in all"},
 	} {
-		if of.n > 0 {
-			terminal.Print(p.Out, terminal.Numbered(of.n, of.what)+" "+of.text)
+		if line.tells {
+			terminal.Print(p.Out, line.text)
 		}
 	}
 	terminal.Print(p.Out, "")
 	t.printListed(p, a.Losses)
-	printGroups(p, a)
-	printLeft(p, a.Leaks.Left)
+	printTable(p, "by cause, zone and generation", mostRows, 4, append([]string{"cause", "zone", "generation"}, sumNames...), a.Groups, func(g goodput.Group) []string {
+		return append([]string{words(g.Cause), g.Zone, cmp.Or(g.Generation, "unknown")}, sumCells(g.Sum)...)
+	})
+	printTable(p, "who brought them back", mostRows, 2, append([]string{"brought back by"}, sumNames...), a.Recreated, func(w goodput.Recreated) []string {
+		return append([]string{agentText(w.Agent)}, sumCells(w.Sum)...)
+	})
+	title := terminal.Numbered(len(a.Leaks.Left), "queued resource") + " left over when the record ends"
+	printTable(p, title, mostRows, 2, []string{"queued resource", "zone", "TPU gone since", "holds quota for", "chips"}, a.Leaks.Left, func(q goodput.Leak) []string {
+		return []string{q.QueuedResource, q.Zone, date(q.Since), seconds(q.Held * 3600), figure(0, float64(q.Chips))}
+	})
 	printUnsure(p, a.Unsure)
 	return nil
 }
 
-// ends are how a loss may end, for people.
-var ends = []struct {
-	outcome goodput.Outcome
-	text    string
-}{
-	{goodput.Back, "back"},
-	{goodput.BackUnseen, "back at an unknown time"},
-	{goodput.GivenUp, "given up"},
-	{goodput.NotBack, "not back"},
-	{goodput.NotTold, "of unknown end"},
+var outcomeTexts = map[goodput.Outcome]string{
+	goodput.Back: "back", goodput.BackUnseen: "back at an unknown time", goodput.GivenUp: "given up", goodput.NotBack: "not back", goodput.NotTold: "of unknown end",
 }
 
-// printTotal tells the sums of all losses.
-func printTotal(p *terminal.Printer, a account) {
-	s := a.Total
-	if s.Losses == 0 {
-		terminal.Print(p.Out, "no TPU was lost")
-		return
-	}
-	counts := map[goodput.Outcome]int{}
-	for _, l := range a.Losses {
-		counts[l.Outcome]++
-	}
+// outcomes say how many losses ended how.
+func outcomes(s goodput.Sum) string {
 	var parts []string
-	for _, e := range ends {
-		if n := counts[e.outcome]; n > 0 {
-			parts = append(parts, number(n)+" "+e.text)
+	for _, o := range []struct {
+		n  int
+		as goodput.Outcome
+	}{{s.Back, goodput.Back}, {s.BackUnseen, goodput.BackUnseen}, {s.GivenUp, goodput.GivenUp}, {s.NotBack, goodput.NotBack}, {s.NotTold, goodput.NotTold}} {
+		if o.n > 0 {
+			parts = append(parts, number(o.n)+" "+outcomeTexts[o.as])
 		}
 	}
-	terminal.Print(p.Out, terminal.Numbered(s.Losses, "loss", "losses")+": "+strings.Join(parts, ", "))
-	if s.Back > 0 {
-		terminal.Print(p.Out, fmt.Sprintf("gap until back: half within %s, 95 %% within %s, the longest %s", terminal.SecondsText(s.GapP50), terminal.SecondsText(s.GapP95), terminal.SecondsText(s.GapMost)))
-	}
-	terminal.Print(p.Out, "chip-hours lost: "+chipHours(s.ChipHours, s.ChipHoursAtLeast))
-	if n := int(s.NotBackChipHours); n > 0 { // less than one would be told as 0
-		terminal.Print(p.Out, "not counted: "+number(n)+" chip-hours of TPUs that were not back when the record ended")
-	}
-	terminal.Print(p.Out, fmt.Sprintf("%s of %s announced, %s in time (%s before or earlier)",
-		number(s.Announced), terminal.Numbered(s.Losses, "loss", "losses"), number(s.InTime), terminal.SecondsText(a.LeadNeeded)))
+	return strings.Join(parts, ", ")
 }
 
 // chipHours are those of known size, and at least those of unknown size.
 func chipHours(known, atLeast float64) string {
-	switch text := fmt.Sprintf("%.1f", known+atLeast); {
-	case text == "0.0":
-		return "-"
-	case atLeast > 0:
-		return ">= " + text
-	default:
-		return text
+	text := figure(1, known+atLeast)
+	if atLeast > 0 && text != "-" {
+		text = ">= " + text
 	}
+	return text
 }
 
 // printListed lists losses one by one: all of them where they are few, else those with the longest gaps.
 func (t *reportTeller) printListed(p *terminal.Printer, all []goodput.Loss) {
 	list, title := slices.Clone(all), "losses"
 	slices.SortStableFunc(list, func(a, b goodput.Loss) int { return a.At.Compare(b.At) })
-	if len(list) > fewLosses && !t.every {
+	if len(list) > mostRows && !t.every {
 		title = "the longest gaps (--losses lists all " + number(len(list)) + ")"
 		slices.SortStableFunc(list, func(a, b goodput.Loss) int { return cmp.Compare(b.Gap, a.Gap) })
-		list = list[:worstLosses]
+		list = list[:mostRows/2]
 	}
-	rows := [][]string{{"lost (UTC)", "TPU", "type", "zone", "cause", "end", "chip-hours", "announced"}}
-	for _, l := range list {
+	names := []string{"lost (UTC)", "TPU", "type", "zone", "cause", "end", "chip-hours", "announced"}
+	printTable(p, title, 0, 5, names, list, func(l goodput.Loss) []string {
 		announced := "-"
 		if l.Announced {
 			announced = terminal.SecondsText(l.Lead) + " before"
-			if !l.InTime {
-				announced += ", too late"
-			}
 		}
-		rows = append(rows, []string{
-			date(l.At), l.Slice, cmp.Or(l.Accelerator, "unknown"), l.Zone, terminal.CauseText(l.Cause), endText(l), chipHours(l.ChipHours, l.ChipHoursAtLeast), announced,
-		})
-	}
-	printTable(p, title, 0, 5, rows)
+		return []string{date(l.At), l.Slice, cmp.Or(l.Accelerator, "unknown"), l.Zone, words(l.Cause), endText(l), chipHours(l.ChipHours, l.ChipHoursAtLeast), announced}
+	})
 }
-
-// printTable prints a table, unless it has no row under its head.
-func printTable(p *terminal.Printer, title string, most, head int, rows [][]string) {
-	if len(rows) > 1 {
-		p.Table(title, most, head, rows)
-	}
-}
-
-func date(t time.Time) string { return t.UTC().Format("Jan 2 2006 15:04:05") }
 
 // endText says what became of a loss.
 func endText(l goodput.Loss) string {
-	var s string
-	for _, e := range ends {
-		if e.outcome == l.Outcome {
-			s = e.text
-		}
-	}
+	s := outcomeTexts[l.Outcome]
 	if l.Outcome == goodput.Back || l.Outcome == goodput.GivenUp {
-		s += " after " + terminal.SecondsText(l.Gap)
+		s += " after " + seconds(l.Gap)
 	}
 	switch {
 	case l.Outcome == goodput.Back || l.Outcome == goodput.BackUnseen:
@@ -181,11 +136,10 @@ func endText(l goodput.Loss) string {
 	}
 	if l.FailedCreates > 0 {
 		var why []string
-		for class, n := range l.FailedBy {
-			why = append(why, number(n)+" "+strings.ReplaceAll(string(class), "_", " "))
+		for _, class := range slices.Sorted(maps.Keys(l.FailedBy)) {
+			why = append(why, number(l.FailedBy[class])+" "+words(class))
 		}
-		slices.Sort(why)
-		s += fmt.Sprintf(", %s refused (%s)", terminal.Numbered(l.FailedCreates, "creation"), strings.Join(why, ", "))
+		s += ", " + terminal.Numbered(l.FailedCreates, "creation") + " refused (" + strings.Join(why, ", ") + ")"
 	}
 	return s
 }
@@ -193,46 +147,17 @@ func endText(l goodput.Loss) string {
 // agentText names who brought something back.
 func agentText(a goodput.Agent) string {
 	who := map[goodput.By]string{
-		goodput.ByGoogle: "Google itself", goodput.ByPitstop: "Pitstop", goodput.ByBabysitter: "the script", goodput.ByOwner: "the owner",
-		goodput.ByCluster: "the cluster itself, by", goodput.ByNobody: "an unknown caller",
+		goodput.ByGoogle: "Google itself", goodput.ByPitstop: "Pitstop", goodput.ByBabysitter: "the script", goodput.ByOwner: "the owner", goodput.ByCluster: "the cluster itself, by",
 	}
-	return strings.TrimSpace(who[a.By] + " " + a.Principal)
+	return strings.TrimSpace(cmp.Or(who[a.By], "an unknown caller") + " " + a.Principal)
 }
 
-// printGroups tells the sums of losses by what they have in common.
-func printGroups(p *terminal.Printer, a account) {
-	gaps := []string{"half within", "95 % within", "longest", "chip-hours"}
-	of := func(s goodput.Sum) []string {
-		cells := []string{"-", "-", "-", chipHours(s.ChipHours, s.ChipHoursAtLeast)}
-		if s.Back > 0 {
-			cells[0], cells[1], cells[2] = terminal.SecondsText(s.GapP50), terminal.SecondsText(s.GapP95), terminal.SecondsText(s.GapMost)
-		}
-		return cells
-	}
-	rows := [][]string{slices.Concat([]string{"losses", "cause", "zone", "generation", "back"}, gaps, []string{"announced", "in time"})}
-	for _, g := range a.Groups {
-		rows = append(rows, slices.Concat(
-			[]string{number(g.Losses), terminal.CauseText(g.Cause), g.Zone, cmp.Or(g.Generation, "unknown"), number(g.Back)}, of(g.Sum),
-			[]string{number(g.Announced), number(g.InTime)},
-		))
-	}
-	printTable(p, "by cause, zone and generation", mostGroups, 4, rows)
-	rows = [][]string{slices.Concat([]string{"losses", "brought back by"}, gaps)}
-	for _, w := range a.Recreated {
-		rows = append(rows, append([]string{number(w.Losses), agentText(w.Agent)}, of(w.Sum)...))
-	}
-	printTable(p, "who brought them back", mostGroups, 2, rows)
-}
+// sumNames name the columns of a sum of losses, and sumCells are what stands there.
+var sumNames = []string{"losses", "back", "half within", "95 % within", "longest", "chip-hours", "announced", "in time"}
 
-// printLeft lists the queued resources that are left over.
-func printLeft(p *terminal.Printer, left []goodput.Leak) {
-	rows := [][]string{{"queued resource", "zone", "TPU gone since", "holds quota for", "chips"}}
-	for _, q := range left {
-		chips := "unknown"
-		if q.Chips > 0 {
-			chips = number(q.Chips)
-		}
-		rows = append(rows, []string{q.QueuedResource, q.Zone, date(q.Since), terminal.SecondsText(q.Held * 3600), chips})
+func sumCells(s goodput.Sum) []string {
+	return []string{
+		number(s.Losses), number(s.Back), seconds(s.GapP50), seconds(s.GapP95), seconds(s.GapMost), chipHours(s.ChipHours, s.ChipHoursAtLeast),
+		figure(0, float64(s.Announced)), figure(0, float64(s.InTime)),
 	}
-	printTable(p, terminal.Numbered(len(left), "queued resource")+" left over when the record ends", mostGroups, 2, rows)
 }
