@@ -18,6 +18,8 @@ const (
 	unnamedFor = 24 * time.Hour
 	// createTakes is the longest that a creation is under way: a slice that is lost later was there.
 	createTakes = time.Hour
+	// grantTakes is how long the machines of a queued resource take at most from its grant to the crew's first word.
+	grantTakes = 10 * time.Minute
 	// dying is how long a crew may still speak on a slice that is being lost.
 	dying = 10 * time.Minute
 	// aside is how far outside of its window announced maintenance counts as announced.
@@ -128,7 +130,7 @@ func (a *Account) clock(at time.Time) {
 	}
 	for len(a.recent) > 0 && a.now.Sub(a.recent[0].ended()) > unnamedFor {
 		if m := a.recent[0]; m.unnamed && m.gap != nil {
-			a.close(m, NotTold)
+			a.close(m, NotTold, a.now)
 		} else {
 			a.recent = a.recent[1:]
 		}

@@ -187,8 +187,8 @@ func (a *Account) ordered(m *machine, principal string, by By) {
 		m.gap, o.gap, a.recent = o.gap, nil, without(a.recent, o)
 	}
 	next := stand{use: Provisioning}
-	if m.queued != "" {
-		next.use = Capacity // no entry says when there is some
+	if m.queued != "" && by != ByGoogle { // Google makes the nodes of what it has granted
+		next.use = Capacity
 	}
 	if g := m.gap; g != nil {
 		a.asked(m)
@@ -202,7 +202,7 @@ func (a *Account) ordered(m *machine, principal string, by By) {
 // up notes that a slice is there.
 func (a *Account) up(m *machine) {
 	if m.gap != nil {
-		a.close(m, Back)
+		a.close(m, Back, a.now)
 	} else {
 		a.turn(m, a.now, stand{use: Boarding})
 		a.holds(m, time.Time{})

@@ -37,7 +37,7 @@ func (g *gap) highest() (most int) {
 func (a *Account) loss(m *machine, worker int, c events.Cause) {
 	if g := m.gap; g != nil {
 		if ordered := !g.ordered.IsZero(); ordered && a.now.Sub(g.ordered) > createTakes || !ordered && g.provesReturn(worker, c, a.now) {
-			a.recreated(m, BackUnseen)
+			a.recreated(m, BackUnseen, a.now)
 		}
 	}
 	switch {
@@ -286,11 +286,11 @@ func (a *Account) restarted(m *machine, worker int) {
 		}
 	}
 	g.by = Agent{By: ByGoogle}
-	a.close(m, Back)
+	a.close(m, Back, a.now)
 }
 
-// recreated closes the gap of a slice that is seen again, and names the caller who ordered it.
-func (a *Account) recreated(m *machine, o Outcome) {
+// recreated closes the gap of a slice that was back at a time, and names the caller who ordered it.
+func (a *Account) recreated(m *machine, o Outcome, at time.Time) {
 	g := m.gap
 	if g.by.By == "" {
 		g.by.By = ByNobody
@@ -298,30 +298,30 @@ func (a *Account) recreated(m *machine, o Outcome) {
 			g.by.By = ByGoogle // nobody took it down, and nobody created it
 		}
 	}
-	a.close(m, o)
+	a.close(m, o, at)
 }
 
-// close ends a gap and hands on the loss.
-func (a *Account) close(m *machine, o Outcome) {
+// close ends a gap at a time and hands on the loss.
+func (a *Account) close(m *machine, o Outcome, at time.Time) {
 	g := m.gap
 	if o == Back && g.unseen {
 		o = BackUnseen
 	}
-	l := a.ended(m, g, o)
+	l := a.ended(m, g, o, at)
 	if m.alive = o == Back || o == BackUnseen; m.alive {
 		if o == BackUnseen {
 			m.stand.use = Unknown
 		}
-		a.turn(m, a.now, stand{use: Boarding})
+		a.turn(m, at, stand{use: Boarding})
 		if m.in != nil && m.in.phase == silent {
-			a.mended(m.in, a.now)
+			a.mended(m.in, at)
 		}
 		a.holds(m, time.Time{})
 		l.RecreatedBy, l.Principal = g.by.By, g.by.Principal
 		sum(a.byAgent, g.by).add(l)
-		m.notice.isOver(l.Announced && m.notice.is(g.notice), a.now)
+		m.notice.isOver(l.Announced && m.notice.is(g.notice), at)
 	}
-	m.gap, m.back = nil, a.now
+	m.gap, m.back = nil, at
 	a.recent = without(a.recent, m)
 	a.report.Total.add(l)
 	sum(a.byClass, Class{Cause: l.Cause, Zone: l.Zone, Generation: l.Generation}).add(l)
@@ -329,7 +329,7 @@ func (a *Account) close(m *machine, o Outcome) {
 }
 
 // ended is the loss of a gap that ends so: what was lost, for how long, and who brought it back.
-func (a *Account) ended(m *machine, g *gap, o Outcome) Loss {
+func (a *Account) ended(m *machine, g *gap, o Outcome, at time.Time) Loss {
 	l := g.Loss
 	l.Outcome, l.Workers, l.Accelerator = o, len(g.lost), cmp.Or(l.Accelerator, m.accelerator)
 	if m.zone != l.Zone {
@@ -340,10 +340,10 @@ func (a *Account) ended(m *machine, g *gap, o Outcome) Loss {
 	} else if l.ChipsAtLeast = 1; g.highest() > 0 {
 		l.ChipsAtLeast = 4 * (g.highest() + 1) // every slice of several workers has four chips in each
 	}
-	until := a.now
+	until := at
 	switch o {
 	case Back:
-		l.BackAt = a.now
+		l.BackAt = at
 	case GivenUp:
 		until = g.deleted
 	case BackUnseen, NotTold:
@@ -379,7 +379,7 @@ func (a *Account) crew(e events.Entry) bool {
 		if g := m.gap; g == nil {
 			m.alive = fresh || !m.down(a.now)
 		} else if fresh || a.now.Sub(g.At) > dying {
-			a.recreated(m, Back)
+			a.recreated(m, Back, later(g.At, a.readyAt(r)))
 		}
 	default:
 	}

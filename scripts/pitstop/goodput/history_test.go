@@ -28,6 +28,9 @@ type history struct {
 	resumed, saved      int64 // steps of checkpoints
 	done                int64
 	attempt             int
+	// ready is when the crew was there. Examples are those of the steps that stayed, batch of them in each step of the attempt.
+	ready           time.Time
+	batch, examples int64
 }
 
 func (h *history) between(least, most time.Duration) time.Duration {
@@ -74,15 +77,26 @@ func (h *history) creates() {
 	h.pass(goodput.Capacity, h.between(10*time.Second, 5*time.Minute))
 	h.call(true)
 	h.pass(goodput.Provisioning, h.between(2*time.Minute, 8*time.Minute))
+	h.boards()
+}
+
+// boards has the machines, and waits for the crew and for the attempt.
+func (h *history) boards() {
 	h.call(false)
 	h.pass(goodput.Boarding, h.between(20*time.Second, 2*time.Minute))
+	if h.ready = (time.Time{}); h.measured {
+		h.ready = start.Add(h.at)
+		h.pass(goodput.Admission, h.between(0, 10*time.Minute))
+	}
 }
 
 // trains runs one attempt for so long, and reports as a crew does. The record ends with the last one.
 func (h *history) trains(lasts time.Duration, last bool) {
 	h.attempt++
 	h.resumed, h.done = h.saved, h.saved
-	h.entry(events.Entry{Crew: &events.CrewReport{Report: events.ReportStarted, Step: h.saved}})
+	h.batch = 256 << h.r.IntN(2)
+	h.entry(events.Entry{Crew: &events.CrewReport{Report: events.ReportStarted, Step: h.saved, ReadyAt: h.ready}})
+	h.ready = time.Time{}
 	end := h.at + lasts
 	starts := h.between(20*time.Second, 3*time.Minute)
 	spend := func(u goodput.Use, d time.Duration) bool {
@@ -96,6 +110,7 @@ func (h *history) trains(lasts time.Duration, last bool) {
 		if firstAt > 0 {
 			r.StepAt, r.FirstStep, r.FirstStepAt = start.Add(stepped), h.resumed+1, start.Add(firstAt)
 			if h.measured {
+				r.Measured = &events.Measured{GlobalBatch: h.batch}
 				r.StepsSeconds, r.SavesSeconds, r.RestoreSeconds = steps.Seconds(), saves.Seconds(), h.restore.Seconds()
 			}
 		}
@@ -116,6 +131,7 @@ func (h *history) trains(lasts time.Duration, last bool) {
 			break
 		}
 		h.done++
+		h.examples += h.batch
 		h.truth[goodput.Again] -= step
 		h.truth[goodput.Productive] += step
 		unsaved += step
@@ -147,6 +163,7 @@ func (h *history) trains(lasts time.Duration, last bool) {
 	// What was not saved is lost.
 	h.truth[goodput.Productive] -= unsaved
 	h.truth[goodput.Again] += unsaved
+	h.examples -= (h.done - h.saved) * h.batch
 	h.exits(line)
 }
 
@@ -169,7 +186,7 @@ func (h *history) exits(line func(events.Report)) {
 }
 
 // play simulates a training.
-func play(seed int, measured bool) (truth map[goodput.Use]float64, r goodput.Report) {
+func play(seed int, measured bool) (truth map[goodput.Use]float64, examples float64, r goodput.Report) {
 	h := &history{r: rand.New(rand.NewPCG(uint64(seed), 59)), measured: measured, truth: map[goodput.Use]time.Duration{}} //nolint:gosec // reproducible, and no seed is negative
 	h.step, h.save, h.restore = h.between(2*time.Second, 15*time.Second), h.between(2*time.Second, 40*time.Second), h.between(5*time.Second, 90*time.Second)
 	h.every = int64(h.between(5*time.Minute, 45*time.Minute) / h.step)
@@ -197,15 +214,14 @@ func play(seed int, measured bool) (truth map[goodput.Use]float64, r goodput.Rep
 	for u, d := range h.truth {
 		truth[u] = 100 * d.Seconds() / h.at.Seconds()
 	}
-	return truth, account.Report()
+	return truth, float64(h.examples), account.Report()
 }
 
 // firstCreates creates the slice for the first time.
 func (h *history) firstCreates() {
 	h.call(true)
 	h.pass(goodput.Provisioning, h.between(2*time.Minute, 8*time.Minute))
-	h.call(false)
-	h.pass(goodput.Boarding, h.between(20*time.Second, 2*time.Minute))
+	h.boards()
 }
 
 // TestAccountAgainstTheTruth plays 200 trainings whose truth is known.
@@ -216,7 +232,7 @@ func TestAccountAgainstTheTruth(t *testing.T) {
 			right, sound, worst := 0, 0, 0.0
 			off := map[goodput.Use]int{}
 			for seed := range n {
-				truth, r := play(seed, measured)
+				truth, examples, r := play(seed, measured)
 				got := shares(r)
 				within, each := 0.1, 0.2
 				if !measured {
@@ -237,6 +253,10 @@ func TestAccountAgainstTheTruth(t *testing.T) {
 						ok = false
 						off[u]++
 					}
+				}
+				if counted := r.Workloads[0].Examples(); measured && math.Abs(counted/examples-1) > 0.005 || !measured && counted > 0 {
+					ok = false
+					t.Logf("seed %d: %.0f examples, counted %.0f", seed, examples, counted)
 				}
 				if ok {
 					right++

@@ -69,11 +69,11 @@ func (a *Account) Report() Report {
 	for _, m := range left {
 		switch {
 		case m.unnamed:
-			a.close(m, NotTold)
+			a.close(m, NotTold, a.now)
 		case m.gap.released && m.gap.ordered.IsZero():
-			a.close(m, GivenUp)
+			a.close(m, GivenUp, a.now)
 		default:
-			a.close(m, NotBack)
+			a.close(m, NotBack, a.now)
 		}
 	}
 	r := a.report

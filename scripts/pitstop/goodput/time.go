@@ -65,11 +65,13 @@ type Amount struct {
 	Doubt time.Duration
 	// Chips is the time of all chips, whether their machines were there or not.
 	Chips time.Duration
+	// Examples are those of its steps, where the crew tells how many a step has.
+	Examples float64
 }
 
 // Add adds another amount.
 func (a *Amount) Add(b Amount) {
-	a.Time, a.Doubt, a.Chips = a.Time+b.Time, a.Doubt+b.Doubt, a.Chips+b.Chips
+	a.Time, a.Doubt, a.Chips, a.Examples = a.Time+b.Time, a.Doubt+b.Doubt, a.Chips+b.Chips, a.Examples+b.Examples
 }
 
 // Workload is the account of a workload. Its Spent adds up to the time from First to the end of the record.
@@ -96,6 +98,16 @@ func (w Workload) Time(uses ...Use) (sum time.Duration) {
 	for k, n := range w.Spent {
 		if len(uses) == 0 || slices.Contains(uses, k.Use) {
 			sum += n.Time
+		}
+	}
+	return sum
+}
+
+// Examples are those of the steps that stayed; 0 where no crew tells how many a step has.
+func (w Workload) Examples() (sum float64) {
+	for k, n := range w.Spent {
+		if k.Use == Productive {
+			sum += n.Examples
 		}
 	}
 	return sum
@@ -185,7 +197,10 @@ func (a *Account) turn(m *machine, at time.Time, next stand) {
 	}
 	w := a.workloadOf(m)
 	before := w.held().stand.use
-	a.spendUntil(w, at)
+	kind, spent := a.spendUntil(w, at)
+	if before == Capacity && m.queued != "" && (next.use == Boarding || next.use == trains) {
+		w.add(kind, Amount{Doubt: min(spent.Time, grantTakes)}) // no entry tells when there was some
+	}
 	m.stand = next
 	if next.use == trains || next.use == Boarding && before != trains {
 		return
@@ -211,19 +226,17 @@ func (w *workload) held() *machine {
 }
 
 // spendUntil puts the time of a workload until now into its account. That of an attempt which makes steps waits for the crew's next line.
-func (a *Account) spendUntil(w *workload, at time.Time) {
-	m := w.held()
-	use, cause := m.stand.use, m.stand.cause
-	if use == trains {
-		if w.phase == running {
-			return
-		}
-		use, cause = w.phase.use(), w.cause
+func (a *Account) spendUntil(w *workload, at time.Time) (kind Kind, spent Amount) {
+	stand := w.held().stand
+	switch {
+	case stand.use == trains && w.phase == running:
+		return kind, spent
+	case stand.use == trains:
+		stand.use, stand.cause = phaseUses[w.phase], w.cause
+	case stand.use == Boarding:
+		stand.cause = w.cause
 	}
-	if use == Boarding {
-		cause = w.cause
-	}
-	a.spend(w, at, use, cause)
+	return a.spend(w, at, stand.use, stand.cause)
 }
 
 // spend puts the time of a workload until at into its account.
@@ -255,7 +268,7 @@ func (w *workload) add(k Kind, more Amount) {
 // move moves a part of an amount from one kind to another.
 func (w *workload) move(from, to Kind, part Amount) {
 	w.add(to, part)
-	w.add(from, Amount{-part.Time, part.Doubt, -part.Chips})
+	w.add(from, Amount{-part.Time, part.Doubt, -part.Chips, -part.Examples})
 }
 
 // part is so many of a number of equal parts.
@@ -264,7 +277,7 @@ func (a Amount) part(n, of int64) Amount {
 		return a
 	}
 	share := func(d time.Duration) time.Duration { return time.Duration(float64(d) * float64(n) / float64(of)) }
-	return Amount{share(a.Time), share(a.Doubt), share(a.Chips)}
+	return Amount{share(a.Time), share(a.Doubt), share(a.Chips), a.Examples * float64(n) / float64(of)}
 }
 
 // chips is how many an accelerator type has; 0 is not known.

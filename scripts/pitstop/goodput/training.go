@@ -31,19 +31,8 @@ const (
 	finished
 )
 
-// use is what the time of a phase is used for.
-func (p phase) use() Use {
-	switch p {
-	case between:
-		return Admission
-	case starting:
-		return Starting
-	case finished:
-		return Stopped
-	case silent, running:
-	}
-	return Unknown
-}
+// phaseUses are what the time of a phase is used for, of that without one's own.
+var phaseUses = map[phase]Use{silent: Unknown, between: Admission, starting: Starting, finished: Stopped}
 
 // training is what the crew's lines say. A step is productive once: when it was done last.
 type training struct {
@@ -60,6 +49,7 @@ type training struct {
 	steps, saves float64
 	restore      float64
 	pace         time.Duration // of one step
+	batch        float64       // the examples in one step of this attempt; 0 is not known
 	done         []stretch     // oldest first
 	// tail is the time between the last line of an attempt that was cut off and its end.
 	tail     Amount
@@ -83,7 +73,7 @@ func (a *Account) trains(m *machine, r *events.CrewReport) {
 	r, stepped := a.believed(*r)
 	switch r.Report {
 	case events.ReportStarted:
-		a.starts(w, m, r.Attempt, a.now)
+		a.starts(w, m, r.Attempt, a.readyAt(r), a.now)
 	case events.ReportProgress:
 		a.progress(w, m, r, stepped)
 	case events.ReportExited, events.ReportGaveUp, events.ReportFinished:
@@ -115,11 +105,19 @@ func (a *Account) believed(r events.CrewReport) (*events.CrewReport, time.Time) 
 	return &r, stepped
 }
 
-// starts notes that an attempt starts.
-func (a *Account) starts(w *workload, m *machine, attempt int, at time.Time) {
+// readyAt is when the crew that tells of a start was there.
+func (a *Account) readyAt(r *events.CrewReport) time.Time {
+	if r.Report == events.ReportStarted && !r.ReadyAt.IsZero() && r.ReadyAt.Before(a.now) {
+		return r.ReadyAt
+	}
+	return a.now
+}
+
+// starts notes that an attempt starts, for which its crew waited since it was ready.
+func (a *Account) starts(w *workload, m *machine, attempt int, ready, at time.Time) {
 	t := &w.training
 	if m.stand.use != trains {
-		a.turn(m, at, stand{})
+		a.turn(m, ready, stand{})
 	}
 	if attempt == t.attempt && t.phase != between && t.phase != silent {
 		return // it is told again, or another slice says so
@@ -176,7 +174,7 @@ func (a *Account) follows(w *workload, m *machine, r *events.CrewReport, firstAt
 		if begun.After(w.since) && t.phase != silent {
 			begun = w.since
 		}
-		a.starts(w, m, r.Attempt, begun)
+		a.starts(w, m, r.Attempt, begun, begun)
 	}
 	if m.name != t.node {
 		if t.phase == running && r.Step >= t.step {
@@ -218,7 +216,7 @@ func (a *Account) resumes(w *workload, r *events.CrewReport, first int64, firstA
 		}
 		a.mended(w, begins)
 	}
-	t.phase, t.first, t.firstAt, t.pace = running, first, firstAt, pace
+	t.phase, t.first, t.firstAt, t.pace, t.batch = running, first, firstAt, pace, 0
 	t.step, t.at, t.steps, t.saves = resume, begins, -pace.Seconds(), 0 // the first step is not in the crew's count
 }
 
@@ -231,6 +229,8 @@ func (a *Account) goesBack(w *workload, resume int64) (lost time.Duration) {
 			kind := t.tailKind
 			kind.Use, kind.Cause = Productive, ""
 			w.move(t.tailKind, kind, part)
+			part.Examples = float64(kept) * t.batch
+			w.add(kind, Amount{Examples: part.Examples})
 			t.done = append(t.done, stretch{resume, kept, kind, part})
 			if w.broken != nil {
 				w.broken.From = w.broken.From.Add(part.Time)
@@ -254,7 +254,7 @@ func (a *Account) goesBack(w *workload, resume int64) (lost time.Duration) {
 		}
 		s.steps -= s.to - resume
 		s.to = resume
-		s.Time, s.Chips = s.Time-part.Time, s.Chips-part.Chips
+		s.Time, s.Chips, s.Examples = s.Time-part.Time, s.Chips-part.Chips, s.Examples-part.Examples
 	}
 	return lost
 }
@@ -292,6 +292,11 @@ func (a *Account) stepped(w *workload, r *events.CrewReport, at time.Time) {
 	w.Stepped += n
 	t.pace = inSteps / time.Duration(n)
 	t.step, t.at = r.Step, at
+	if r.Measured != nil {
+		t.batch = min(max(0, float64(r.Measured.GlobalBatch)), mostSteps)
+	}
+	spent.Examples = float64(n) * t.batch
+	w.add(kind, Amount{Examples: spent.Examples})
 	t.done = append(t.done, stretch{r.Step, n, kind, spent})
 	if len(t.done) >= mostStretches {
 		t.done = joined(t.done)
@@ -371,12 +376,9 @@ func (a *Account) goesOn(w *workload, at time.Time, use Use, cause events.Cause)
 	return kind, spent
 }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
+func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
+
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // times is so many steps of a pace, a century at most.
 func times(n int64, pace time.Duration) time.Duration {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/json"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -200,6 +201,40 @@ func TestTheSlowestSliceHoldsUpAll(t *testing.T) {
 	}
 	if len(r.Dearest) != 1 || r.Dearest[0].Chips != 32 || r.Dearest[0].Away != 24*time.Minute || r.Dearest[0].Again != 16*time.Minute {
 		t.Errorf("interruptions %+v", r.Dearest)
+	}
+}
+
+// TestAQueuedResourceWaitsUntilItIsGranted: Google's creation of the node tells when. Without it the crew's first word ends the wait, and the
+// last minutes of it are in doubt. The crew tells since when it waited for its attempt.
+func TestAQueuedResourceWaitsUntilItIsGranted(t *testing.T) {
+	minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
+	for name, c := range map[string]struct {
+		granted bool
+		want    map[goodput.Use]time.Duration
+		doubt   time.Duration
+	}{
+		"told":     {true, map[goodput.Use]time.Duration{goodput.Capacity: 60 * time.Minute, goodput.Provisioning: 4 * time.Minute, goodput.Boarding: 2 * time.Minute, goodput.Admission: 3 * time.Minute}, 0},
+		"not told": {false, map[goodput.Use]time.Duration{goodput.Capacity: 66 * time.Minute, goodput.Admission: 3 * time.Minute}, 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newTold()
+			a.Add(events.Entry{Kind: events.KindCall, Time: start, Subject: events.Subject{Project: project, Zone: zone, QueuedResource: "n"}, Call: events.Call{
+				Method: "CreateQueuedResource", Principal: ann, Order: events.Order{Accelerator: "v5litepod-16", Nodes: []string{"n"}},
+			}})
+			if google := "service-1@cloud-tpu.iam.gserviceaccount.com"; c.granted {
+				a.says(minute(60), events.Entry{Kind: events.KindCall, Call: events.Call{Method: "CreateNode", Principal: google, First: true}})
+				a.says(minute(64), events.Entry{Kind: events.KindCall, Call: events.Call{Method: "CreateNode", Principal: google, Last: true}})
+			}
+			a.says(minute(69), events.Entry{Crew: &events.CrewReport{Report: events.ReportStarted, Attempt: 1, ReadyAt: minute(66)}})
+			got, doubt := map[goodput.Use]time.Duration{}, time.Duration(0)
+			for k, n := range a.Report().Workloads[0].Spent {
+				got[k.Use] += n.Time
+				doubt += n.Doubt
+			}
+			if maps.DeleteFunc(got, func(_ goodput.Use, d time.Duration) bool { return d == 0 }); !maps.Equal(got, c.want) || doubt != c.doubt {
+				t.Errorf("%v, %v in doubt; want %v, %v", got, doubt, c.want, c.doubt)
+			}
+		})
 	}
 }
 
