@@ -136,6 +136,8 @@ type crew struct {
 	do    chan func()
 	wake  time.Time
 	clock func() time.Time
+	// chance is between 0 and 1: it spreads restarts.
+	chance func() float64
 
 	life   string // what the host names of the slice's workers have in common
 	lease  leaseView
@@ -235,15 +237,20 @@ type kept struct {
 	Saves  save.Memory  `json:"saves"`
 }
 
+// made is a crew that knows nothing yet.
+func made(ctx context.Context, o Options) *crew {
+	return &crew{
+		Options: o, ctx: ctx, do: make(chan func(), 64), clock: time.Now, chance: rand.Float64, seen: map[string]string{}, full: map[string]string{}, running: map[string]bool{}, next: map[string]time.Time{},
+		step: step{n: -1, reported: -1}, board: peers.Board{Store: o.Store, Directory: o.Directory},
+		out: outside{claims: map[int]claim{}}, reader: make(chan struct{}, 1), keeper: &child.Keeper{},
+	}
+}
+
 // Run keeps the training running until it is over, and returns the code to exit with: the training's own.
 func Run(ctx context.Context, o Options, signals <-chan os.Signal) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c := &crew{
-		Options: o, ctx: ctx, do: make(chan func(), 64), clock: time.Now, seen: map[string]string{}, full: map[string]string{}, running: map[string]bool{}, next: map[string]time.Time{},
-		step: step{n: -1, reported: -1}, board: peers.Board{Store: o.Store, Directory: o.Directory},
-		out: outside{claims: map[int]claim{}}, reader: make(chan struct{}, 1), keeper: &child.Keeper{},
-	}
+	c := made(ctx, o)
 	c.introduce()
 	if err := c.open(); err != nil {
 		c.Say("%v", err)
@@ -257,6 +264,24 @@ func Run(ctx context.Context, o Options, signals <-chan os.Signal) int {
 		defer close(sent)
 		c.spool.Run(ctx)
 	}()
+	c.loop(signals)
+	c.keeper.Close()
+	flush, stop := context.WithTimeout(ctx, 3*time.Second)
+	if err := c.spool.Flush(flush); err != nil {
+		c.Note("some reports are not sent yet; they are kept in %s", c.State)
+	}
+	stop()
+	if c.told != nil && c.client != nil {
+		c.client.Part(ctx)
+	}
+	cancel()
+	<-sent
+	c.commands.Wait()
+	return c.code
+}
+
+// loop goes on until the crew is done.
+func (c *crew) loop(signals <-chan os.Signal) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for !c.done {
@@ -274,19 +299,6 @@ func Run(ctx context.Context, o Options, signals <-chan os.Signal) int {
 		case <-timer.C:
 		}
 	}
-	c.keeper.Close()
-	flush, stop := context.WithTimeout(ctx, 3*time.Second)
-	if err := c.spool.Flush(flush); err != nil {
-		c.Note("some reports are not sent yet; they are kept in %s", c.State)
-	}
-	stop()
-	if c.told != nil && c.client != nil {
-		c.client.Part(ctx)
-	}
-	cancel()
-	<-sent
-	c.commands.Wait()
-	return c.code
 }
 
 // open finds out what an earlier crew left.
@@ -653,7 +665,7 @@ func (c *crew) view(now time.Time) agree.View {
 	return agree.View{
 		Now: now, Lease: c.leaseOf(now), Outside: c.out.view, Replaced: c.out.replaced, Step: c.found.Step, Checkpoint: c.found.URI,
 		LastStep: c.lastStep(c.status.Exit.Began), Saved: c.savedNew(), Remark: c.forgets, Save: c.urged(),
-		Chance: rand.Float64(), //nolint:gosec // it spreads restarts
+		Chance: c.chance(),
 		Hold:   c.announced.preempted || c.told != nil,
 		Looked: c.seenSince(now),
 	}

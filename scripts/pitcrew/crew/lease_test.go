@@ -9,9 +9,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/agree"
-	"pitstop.internal/scripts/pitcrew/child"
 	"pitstop.internal/scripts/pitcrew/metadata"
-	"pitstop.internal/scripts/pitcrew/peers"
 	"pitstop.internal/shared/checkpoint"
 )
 
@@ -19,15 +17,11 @@ import (
 func crewOf(t *testing.T, slices int) *crew {
 	t.Helper()
 	m := metadata.Machine{Project: "demo", Zone: "us-west4-a", Node: "llama", Host: "t1v-n-bbbbbbbb-w-0", Workers: 1, Slices: slices}
-	c := &crew{
-		Options: Options{
-			Machine: m, Workload: "demo/llama", Directory: "file://" + t.TempDir(), Store: checkpoint.NewFiles("/", time.Now),
-			Times: DefaultTimes(), Say: func(string, ...any) {}, Note: func(string, ...any) {},
-		},
-		ctx: t.Context(), do: make(chan func(), 8), clock: time.Now, seen: map[string]string{}, full: map[string]string{}, next: map[string]time.Time{},
-		running: map[string]bool{}, life: Life(m), leader: &agree.Leader{}, out: outside{claims: map[int]claim{}}, keeper: &child.Keeper{},
-	}
-	c.board = peers.Board{Store: c.Store, Directory: c.Directory}
+	c := made(t.Context(), Options{
+		Machine: m, Workload: "demo/llama", Directory: "file://" + t.TempDir(), Store: checkpoint.NewFiles("/", time.Now),
+		Times: DefaultTimes(), Say: func(string, ...any) {}, Note: func(string, ...any) {},
+	})
+	c.life, c.leader = Life(m), &agree.Leader{}
 	return c
 }
 

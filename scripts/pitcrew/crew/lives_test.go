@@ -84,16 +84,12 @@ func (w *world) born(name string) *life {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	l.crew = &crew{
-		Options: Options{
-			Command: []string{"train"}, State: state, Machine: m, Workload: "demo/llama", Directory: livesDirectory, Store: f, Booted: time.Now(),
-			Times: DefaultTimes(), Rules: restart.Defaults(), StayAfterGivingUp: true, Note: func(string, ...any) {},
-			Say: func(format string, a ...any) { w.note("%s: %s", name, fmt.Sprintf(format, a...)) },
-		},
-		ctx: ctx, do: make(chan func(), 64), clock: time.Now, seen: map[string]string{}, full: map[string]string{}, running: map[string]bool{}, next: map[string]time.Time{},
-		step: step{n: -1, reported: -1}, board: peers.Board{Store: f, Directory: livesDirectory},
-		out: outside{claims: map[int]claim{}}, reader: make(chan struct{}, 1), life: Life(m), keeper: l,
-	}
+	l.crew = made(ctx, Options{
+		Command: []string{"train"}, State: state, Machine: m, Workload: "demo/llama", Directory: livesDirectory, Store: f, Booted: time.Now(),
+		Times: DefaultTimes(), Rules: restart.Defaults(), StayAfterGivingUp: true, Note: func(string, ...any) {},
+		Say: func(format string, a ...any) { w.note("%s: %s", name, fmt.Sprintf(format, a...)) },
+	})
+	l.crew.life, l.keeper = Life(m), l
 	if w.dress != nil {
 		w.dress(l)
 	}

@@ -29,6 +29,8 @@ type speed struct {
 	// in each, tell them apart.
 	inSteps, inSaves time.Duration
 	gaps             []gap
+	// saving is the step of a checkpoint that was found and whose save is not counted yet; 0 is none.
+	saving int64
 }
 
 // gap is the time between two steps that were seen. Counted is what of it counts as steps.
@@ -70,9 +72,20 @@ func (s *speed) passed(g gap) {
 	}
 }
 
-// saved takes the step of a checkpoint that was found. Its save blocked the training for as long as the gap around that step is longer
-// than its steps. Some trainings tell a step before its save, and others after it.
+// saved takes the step of a checkpoint that was found.
 func (s *speed) saved(step int64) {
+	s.saving = step
+	s.countSave()
+}
+
+// countSave counts the save of the checkpoint that was found last. It blocked the training for as long as the gap around its step is longer
+// than its steps. Some trainings tell a step before its save, and others after it: only the next step shows which.
+func (s *speed) countSave() {
+	step := s.saving
+	if step == 0 || s.last <= step {
+		return
+	}
+	s.saving = 0
 	var longest *gap
 	var blocked time.Duration
 	pace := s.pace()
@@ -99,11 +112,12 @@ func (s *speed) saved(step int64) {
 func (s *speed) step(n int64, at time.Time) {
 	if s.first < 0 || n < s.last { // it went back to an older checkpoint
 		s.first, s.since = n, at
-		s.inSteps, s.inSaves, s.gaps = 0, 0, nil
+		s.inSteps, s.inSaves, s.gaps, s.saving = 0, 0, nil, 0
 	} else if n > s.last {
 		s.passed(gap{from: s.last, to: n, took: max(0, at.Sub(s.until))})
 	}
 	s.last, s.until = n, at
+	s.countSave()
 }
 
 // printed takes what the output has said so far. A parent of the release before tells no number of lines, and not the mean.
