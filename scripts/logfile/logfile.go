@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"pitstop.internal/events"
 )
@@ -97,10 +99,20 @@ func (it Item) Read() Reading {
 	return r
 }
 
+// Happened is when an entry says that it happened. It is zero where the entry has nothing but the time at which Cloud Logging got it:
+// that may be later than what happened next.
+func (r Reading) Happened() time.Time {
+	if r.Err != nil || r.Entry.Time.Equal(r.Entry.Received) {
+		return time.Time{}
+	}
+	return r.Entry.Time
+}
+
 // Batch is a run of items. The records lie in the batch's memory: they are valid until it is filled again.
 type Batch struct {
 	Items []Item
 	buf   []byte
+	place place
 }
 
 const (
@@ -127,6 +139,15 @@ type Splitter struct {
 
 	batch *Batch
 	buf   []byte
+	// rest is the text left between two batches: the beginning of the present object, and the text that is not scanned yet.
+	rest    []byte
+	scanned int // how much of it is
+
+	state
+}
+
+// state is what a splitter knows of the text before the one that it scans.
+type state struct {
 	// base is the place of buf[0] in the file, lineStart that of the present line.
 	base, lineStart int64
 	line            int
@@ -144,10 +165,6 @@ type Splitter struct {
 	tail    bool
 	// told is the last line with a reported value of an array: the rest of that line is not reported again.
 	told int
-
-	// rest is the text left between two batches: the beginning of the present object, and the text that is not scanned yet.
-	rest    []byte
-	scanned int // how much of it is
 
 	// What the present object has shown, and of a string also what stands outside of objects. start is where it begins in buf.
 	depth             int
@@ -176,7 +193,7 @@ type Splitter struct {
 
 // NewSplitter reads the entries of r, which is called name where places are named.
 func NewSplitter(r io.Reader, name string) *Splitter {
-	return &Splitter{r: r, name: name, line: 1, blank: true}
+	return &Splitter{r: r, name: name, state: state{line: 1, blank: true}}
 }
 
 // Next fills a batch, and reports whether there was anything left to fill it with. It does not wait for more than one
@@ -192,6 +209,7 @@ func (s *Splitter) Next(b *Batch) bool {
 	s.batch, s.buf, s.start = b, append(b.buf[:0], s.rest...), 0
 	i := s.scanned
 	for {
+		b.place = place{state: s.state, scanned: i}
 		if i = s.scan(i); len(b.Items) >= batchItems {
 			break
 		}
@@ -213,6 +231,7 @@ func (s *Splitter) Next(b *Batch) bool {
 	if s.depth > 0 && !s.large {
 		keep = s.start
 	}
+	b.place.size = keep
 	if cap(s.rest) > maxKept {
 		s.rest = nil
 	}
@@ -530,7 +549,7 @@ func (s *Splitter) decide() (next int, answer, wait bool) {
 		return next, true, false
 	}
 	s.arrays, s.answered = s.arrays+1, false
-	s.answers = append(s.answers, s.arrays)
+	s.answers = append(slices.Clip(s.answers), s.arrays) // a place has those of its own
 	return next, true, false
 }
 

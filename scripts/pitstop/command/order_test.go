@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -75,6 +79,64 @@ func TestReportOfAFileWithAPartThatCannotBeRead(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestARecordSaysTheSameInEveryForm: up or down, as an array or a line each, in a file, packed or through a pipe.
+func TestARecordSaysTheSameInEveryForm(t *testing.T) {
+	up := append(manyLosses("0a0a0a0a", 1250, time.Second), interrupted()...)
+	pretty := func(all []string) string {
+		var out bytes.Buffer
+		if err := json.Indent(&out, []byte("["+strings.Join(all, ",")+"]"), "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	forms := map[string]func(all []string) string{
+		"a line each":      func(all []string) string { return strings.Join(all, "\n") + "\n" },
+		"as gcloud writes": pretty,
+		"all on a line":    func(all []string) string { return "[" + strings.Join(all, ",") + "]" },
+		"answers of the API": func(all []string) string {
+			return `{"entries":` + pretty(all[:1000]) + `,"nextPageToken":"x"}{"entries":` + pretty(all[1000:]) + "}"
+		},
+	}
+	for _, verb := range []string{"report", "goodput"} {
+		want, _, code := call(t, strings.Join(up, "\n"), verb, "--json", "-")
+		if code != cli.ExitDone || !strings.Contains(want, `"llama"`) || !strings.Contains(want, "0a0a0a0a") && verb == "report" {
+			t.Fatalf("%s: exit code %d\n%.500s", verb, code, want)
+		}
+		for form, write := range forms {
+			for order, all := range map[string][]string{"up": up, "down": reversed(up)} {
+				text := write(all)
+				for way, args := range map[string][2]string{
+					"file": {"", entriestest.Write(t, "entries.json", text)}, "packed": {"", entriestest.Write(t, "entries.json.gz", zipped(t, text))}, "pipe": {text, "-"},
+				} {
+					got, errOut, code := call(t, args[0], verb, "--json", args[1])
+					if code != cli.ExitDone || errOut != "" || got != want {
+						t.Errorf("%s of %s, %s, %s: exit code %d, %q, and says something else:\n%.300s", verb, form, order, way, code, errOut, got)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestARecordThatGoesDownInAPipeNeedsAFolderForAWhile, and says so where there is none. One that goes up needs none.
+func TestARecordThatGoesDownInAPipeNeedsAFolderForAWhile(t *testing.T) {
+	folder := t.TempDir()
+	up := manyLosses("0a0a0a0a", 10, time.Second)
+	for name, code := range map[string]int{folder: cli.ExitDone, filepath.Join(folder, "nowhere"): cli.ExitUsage} {
+		t.Setenv("TMPDIR", name)
+		_, errOut, got := call(t, strings.Join(reversed(up), "\n"), "report", "-")
+		if got != code || code != cli.ExitDone && (strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, "standard input: ") || !strings.Contains(errOut, "--order=asc, or name a folder in TMPDIR")) {
+			t.Errorf("exit code %d, want %d: %q", got, code, errOut)
+		}
+		if _, errOut, got = call(t, strings.Join(up, "\n"), "report", "-"); got != cli.ExitDone {
+			t.Errorf("up: exit code %d, %q", got, errOut)
+		}
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("%d files are left: %v", len(left), err)
 	}
 }
 

@@ -308,15 +308,15 @@ func TestReportTakesAnyOrderThatIsOne(t *testing.T) {
 
 func TestReportOfMixedOrderIsTwo(t *testing.T) {
 	n := night()
-	for name, entries := range map[string][]string{
-		"up, then down": {n[2], n[4], n[3]}, "down, then up": {n[4], n[2], n[3]}, "one that is old": append(slices.Clone(n), n[0]),
+	for place, entries := range map[string][]string{
+		"up.json:3: ": {n[2], n[4], n[3]}, "down.json:2: ": {n[4], n[2], n[3]}, "old.json:16: ": append(slices.Clone(n), n[0]),
 	} {
 		for _, flag := range []string{"--json", "--losses"} {
-			file := entriestest.Write(t, "entries.json", strings.Join(entries, "\n"))
+			name, _, _ := strings.Cut(place, ":")
+			file := entriestest.Write(t, name, strings.Join(entries, "\n"))
 			out, errOut, code := call(t, "", "report", flag, file)
-			place := fmt.Sprintf("entries.json:%d: ", len(entries))
 			if code != cli.ExitUsage || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, place) || !strings.Contains(errOut, "--order=asc") {
-				t.Errorf("%s: exit code %d, stdout %q, stderr %q", name, code, out, errOut)
+				t.Errorf("%s: exit code %d, stdout %q, stderr %q", place, code, out, errOut)
 			}
 		}
 	}

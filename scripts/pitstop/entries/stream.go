@@ -74,6 +74,16 @@ func FilesOf(names []string, in io.Reader, bar *terminal.Progress) (all []Source
 	return all
 }
 
+// InOrder are files as sources, each in the order of its times.
+func InOrder(names []string, in io.Reader, bar *terminal.Progress) (all []Source) {
+	for _, name := range names {
+		all = append(all, func() (func(*logfile.Batch) bool, func()) {
+			return reading(name, in, func(f io.Reader, name string) (func(*logfile.Batch) bool, func()) { return inOrder(f, name, bar) })
+		})
+	}
+	return all
+}
+
 // Stream begins to read sources, one after the other, and keeps so many runs of entries under way.
 func (p *Pool[T]) Stream(ctx context.Context, sources []Source, bar *terminal.Progress, underWay int) *Stream[T] {
 	s := &Stream[T]{ordered: make(chan *parcel[T], underWay), free: make(chan *parcel[T], underWay)}
@@ -158,19 +168,35 @@ func ReadAll(items []logfile.Item, _ int, r *Readings) {
 
 // Batches opens a file and returns what fills a batch from it, and what closes it.
 func Batches(name string, in io.Reader, bar *terminal.Progress) (next func(*logfile.Batch) bool, end func()) {
+	return reading(name, in, func(f io.Reader, name string) (func(*logfile.Batch) bool, func()) {
+		return logfile.NewSplitter(decode(bar.Reader(f)), name).Next, func() {}
+	})
+}
+
+// reading opens a file and reads it.
+func reading(name string, in io.Reader, read func(f io.Reader, name string) (next func(*logfile.Batch) bool, end func())) (func(*logfile.Batch) bool, func()) {
 	if name == "-" {
-		return logfile.NewSplitter(decode(bar.Reader(in)), "standard input").Next, func() {}
+		return read(in, "standard input")
 	}
 	f, err := OpenFile(name)
 	if err != nil {
-		told := false
-		return func(b *logfile.Batch) bool {
-			b.Items = append(b.Items[:0], logfile.Item{Record: logfile.Record{File: name}, Err: logfile.Unusable(err)})
-			told = !told
-			return told
-		}, func() {}
+		return unusable(name, err), func() {}
 	}
-	return logfile.NewSplitter(decode(bar.Reader(f)), name).Next, func() { _ = f.Close() } //nolint:errcheck // it was only read
+	next, end := read(f, name)
+	return next, func() {
+		end()
+		_ = f.Close() //nolint:errcheck // it was only read
+	}
+}
+
+// unusable fills one batch, with the fault of a whole file.
+func unusable(name string, err error) (next func(*logfile.Batch) bool) {
+	told := false
+	return func(b *logfile.Batch) bool {
+		b.Items = append(b.Items[:0], logfile.Item{Record: logfile.Record{File: name}, Err: logfile.Unusable(err)})
+		told = !told
+		return told
+	}
 }
 
 // OpenFile opens a file, which a folder is not.

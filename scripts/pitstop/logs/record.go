@@ -77,7 +77,7 @@ func (d verbs) recordCommand(c *cobra.Command, t teller) *cobra.Command {
 			a, err = d.readLog(c.Context(), o, c.ErrOrStderr())
 		} else {
 			bar := terminal.NewProgress(files, nil, c.ErrOrStderr())
-			a, err = o.read(c.Context(), entries.FilesOf(files, c.InOrStdin(), bar), bar, c.ErrOrStderr())
+			a, err = o.read(c.Context(), entries.InOrder(files, c.InOrStdin(), bar), bar, c.ErrOrStderr())
 			if err == nil && a.Entries+a.Faults == 0 {
 				entries.PrintNone(c.ErrOrStderr())
 			}
@@ -150,9 +150,7 @@ func (o record) read(ctx context.Context, sources []entries.Source, bar *termina
 	work := entries.NewPool(ctx, entries.ReadAll)
 	var all merged
 	for i := range sources {
-		t := &timeline{source: work.Stream(ctx, sources[i:i+1], bar, entries.RunsAtOnce(len(sources))), fault: f.Add}
-		defer t.close()
-		all.lines = append(all.lines, t)
+		all.lines = append(all.lines, &timeline{source: work.Stream(ctx, sources[i:i+1], bar, entries.RunsAtOnce(len(sources))), fault: f.Add})
 	}
 	book := goodput.New(o.who, o.lead, func(l goodput.Loss) { a.Losses = append(a.Losses, l) })
 	book.Stopped = func(b goodput.Interruption) { a.stops = append(a.stops, b) }

@@ -61,7 +61,36 @@ func (p *Progress) Reader(r io.Reader) io.Reader {
 	if p == nil {
 		return r
 	}
-	return io.TeeReader(r, p.bar)
+	return counted{p.bar, r, nil}
+}
+
+// ReaderAt counts the bytes of a file that is read in another order.
+func (p *Progress) ReaderAt(r io.ReaderAt) io.ReaderAt {
+	if p == nil {
+		return r
+	}
+	return counted{p.bar, nil, r}
+}
+
+// counted is a file whose bytes are counted. More of them than there were at first are no fault.
+type counted struct {
+	bar *progressbar.ProgressBar
+	r   io.Reader
+	at  io.ReaderAt
+}
+
+// Read implements io.Reader.
+func (c counted) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	_ = c.bar.Add(n) //nolint:errcheck // it is only for the eye
+	return n, err
+}
+
+// ReadAt implements io.ReaderAt.
+func (c counted) ReadAt(b []byte, off int64) (int, error) {
+	n, err := c.at.ReadAt(b, off)
+	_ = c.bar.Add(n) //nolint:errcheck // likewise
+	return n, err
 }
 
 // Done removes it from the terminal.
