@@ -165,7 +165,7 @@ func (a *Account) take(e events.Entry) bool {
 		return a.cluster(e)
 	case e.Kind == events.KindCall:
 		a.begun.Attribute(&e.Call)
-		return a.call(e)
+		return a.call(e.Subject, e.Call)
 	case e.Kind == events.KindCrew:
 		return a.crew(e)
 	}

@@ -11,11 +11,9 @@ import (
 
 // call takes a call of the TPU API. A long-running one has two entries, of which either may be missing; one that was
 // refused has one.
-func (a *Account) call(e events.Entry) bool {
-	c := e.Call
-	by := a.who.is(c)
-	begins, ends := c.First || !c.Last, c.Last || !c.First
-	machines := a.called(e.Subject, c)
+func (a *Account) call(s events.Subject, c events.Call) bool {
+	who := Agent{a.who.is(c), c.Principal}
+	machines := a.called(s, c)
 	if failure := cloudtpu.Audited(c); failure != nil {
 		if strings.HasPrefix(c.Method, "Create") {
 			a.refused(machines, failure.Class)
@@ -23,31 +21,27 @@ func (a *Account) call(e events.Entry) bool {
 		return true
 	}
 	switch c.Method {
-	case "CreateNode":
-		for _, m := range machines {
-			a.create(m, c, by, begins, ends)
-		}
 	case "CreateQueuedResource":
-		a.enqueue(e.Subject, c, machines, by)
-	case "DeleteNode":
-		for _, m := range machines {
-			a.remove(m, c.Principal, by)
-		}
+		a.enqueue(s, c.Order, machines, who)
 	case "DeleteQueuedResource":
-		a.dequeue(e.Subject)
-		for _, m := range machines {
-			a.remove(m, c.Principal, by)
+		a.dequeue(s)
+	}
+	for _, m := range machines {
+		switch c.Method {
+		case "CreateNode":
+			a.create(m, c, who)
+		case "DeleteNode":
+			a.remove(m, who)
+		case "DeleteQueuedResource":
+			a.remove(m, who)
 			m.queued = ""
-		}
-	case "StartNode", "ResetQueuedResource":
-		for _, m := range machines {
-			a.ordered(m, c.Principal, by)
-			if c.Method == "StartNode" && ends {
+		case "StartNode":
+			if a.ordered(m, who); ends(c) {
 				a.up(m)
 			}
-		}
-	case "StopNode":
-		for _, m := range machines {
+		case "ResetQueuedResource":
+			a.ordered(m, who)
+		case "StopNode":
 			if m.gap == nil {
 				a.takeDown(m, false)
 			}
@@ -55,6 +49,9 @@ func (a *Account) call(e events.Entry) bool {
 	}
 	return true
 }
+
+// ends reports whether an entry of a call is the last one, or the only one.
+func ends(c events.Call) bool { return c.Last || !c.First }
 
 // called are the slices that a call is about. Where no entry names the nodes of a queued resource, the report assumes one slice
 // with the same name, which is usual.
@@ -64,7 +61,7 @@ func (a *Account) called(s events.Subject, c events.Call) []*machine {
 	}
 	names, k := c.Order.Nodes, key{s.Project, s.Zone, s.QueuedResource}
 	if q := a.queues[k]; q != nil && len(names) == 0 {
-		names = q.nodes
+		names = q.Nodes
 	}
 	switch {
 	case len(names) > 0:
@@ -85,35 +82,45 @@ func (a *Account) called(s events.Subject, c events.Call) []*machine {
 func (a *Account) queuedAs(k key) string {
 	name := k.name
 	if i := strings.LastIndexByte(name, '-'); i > 0 && strings.Trim(name[i+1:], "0123456789") == "" {
-		if q := a.queues[key{k.project, k.zone, name[:i]}]; q != nil && len(q.nodes) == 0 {
+		if q := a.queues[key{k.project, k.zone, name[:i]}]; q != nil && len(q.Nodes) == 0 {
 			return name[:i]
 		}
 	}
-	if q := a.queues[k]; q != nil && len(q.nodes) == 0 {
+	if q := a.queues[k]; q != nil && len(q.Nodes) == 0 {
 		return name
 	}
 	return ""
 }
 
-// refused counts a creation that failed.
+// refused counts a creation that failed. So it was no provisioning.
 func (a *Account) refused(machines []*machine, class reason.FailureClass) {
 	for _, m := range machines {
 		g := m.gap
-		if g == nil {
-			if o := a.elsewhere(m); o != nil {
-				o.gap.refused(class) // another zone was tried
-			} else if !m.alive && (m.in != nil || a.workloads[key{m.project, "", m.name}] == nil) {
-				m.stand.use = Capacity
-				a.turn(m, a.now, m.stand)
-			}
+		if o := a.elsewhere(m); g == nil && o != nil {
+			o.gap.counts(class) // another zone was tried
 			continue
 		}
-		a.asked(m)
-		g.refused(class)
-		g.ordered, g.by = time.Time{}, Agent{}
+		next := stand{Capacity, m.stand.cause}
+		switch {
+		case g != nil:
+			a.asked(m)
+			g.counts(class)
+			g.ordered, g.by = time.Time{}, Agent{}
+			next.cause = g.Cause
+		case m.alive, m.in == nil && a.workloads[key{m.project, "", m.name}] != nil:
+			continue // another one of its name stands
+		}
 		m.stand.use = Capacity
-		a.turn(m, a.now, stand{Capacity, g.Cause})
+		a.turn(m, a.now, next)
 	}
+}
+
+// counts counts a creation that failed.
+func (g *gap) counts(class reason.FailureClass) {
+	if g.FailedCreates++; g.FailedBy == nil {
+		g.FailedBy = map[reason.FailureClass]int{}
+	}
+	g.FailedBy[class]++
 }
 
 // asked notes that somebody asks for a lost slice. The first to do so ends the time in which nobody did.
@@ -123,35 +130,36 @@ func (a *Account) asked(m *machine) {
 	}
 }
 
-func (g *gap) refused(class reason.FailureClass) {
-	if g.FailedCreates++; g.FailedBy == nil {
-		g.FailedBy = map[reason.FailureClass]int{}
-	}
-	g.FailedBy[class]++
-}
-
-func (a *Account) create(m *machine, c events.Call, by By, begins, ends bool) {
-	if begins {
-		if m.gap == nil && m.alive {
-			a.vanished(m)
-		}
-		if by != ByGoogle {
-			m.queued = "" // it stands alone; what it was in may still be there
-		}
-		m.is(c.Order)
-		a.ordered(m, c.Principal, by)
-		m.created, m.alive, m.deleted, m.notice = a.now, false, time.Time{}, nil
-		a.forget(m)
-	} else if a.now.Sub(m.created) > createTakes {
+// create notes one end of a creation, or the whole of it.
+func (a *Account) create(m *machine, c events.Call, who Agent) {
+	switch {
+	case c.Begins() && who.By == ByGoogle:
+		a.begins(m, m.queued, c.Order, who)
+	case c.Begins():
+		a.begins(m, "", c.Order, who) // it stands alone; what it was in may still be there
+	case a.now.Sub(m.created) > createTakes:
 		m.notice = nil // it is made anew, and no entry says when that began
 	}
 	m.is(c.Order)
-	if ends {
-		if g := m.gap; g != nil && g.ordered.IsZero() {
-			a.ordered(m, c.Principal, by)
-		}
-		a.up(m)
+	if !ends(c) {
+		return
 	}
+	if g := m.gap; g != nil && g.ordered.IsZero() {
+		a.ordered(m, who)
+	}
+	a.up(m)
+}
+
+// begins notes that the creation of a slice begins, in a queued resource or alone. If one stood, it was lost before.
+func (a *Account) begins(m *machine, queued string, o events.Order, who Agent) {
+	if m.gap == nil && m.alive {
+		a.vanished(m)
+	}
+	m.queued = queued
+	m.is(o)
+	a.ordered(m, who)
+	m.created, m.deleted, m.notice = a.now, time.Time{}, nil
+	a.forget(m)
 }
 
 // is notes what a creation ordered.
@@ -182,17 +190,17 @@ func (a *Account) elsewhere(m *machine) *machine {
 }
 
 // ordered notes that somebody asks for a slice. Where one of its name is missing in another zone, it is to take its place.
-func (a *Account) ordered(m *machine, principal string, by By) {
+func (a *Account) ordered(m *machine, who Agent) {
 	if o := a.elsewhere(m); m.gap == nil && !m.alive && o != nil {
 		m.gap, o.gap, a.recent = o.gap, nil, without(a.recent, o)
 	}
 	next := stand{use: Provisioning}
-	if m.queued != "" && by != ByGoogle { // Google makes the nodes of what it has granted
+	if m.queued != "" && who.By != ByGoogle { // Google makes the nodes of what it has granted
 		next.use = Capacity
 	}
 	if g := m.gap; g != nil {
 		a.asked(m)
-		g.ordered, g.by = a.now, Agent{by, principal}
+		g.ordered, g.by = a.now, who
 		next.cause = g.Cause
 	}
 	m.alive = false
@@ -212,13 +220,13 @@ func (a *Account) up(m *machine) {
 
 // remove notes that somebody takes a slice down. What an owner takes down in quiet times is released; what a script or
 // Pitstop takes down was lost, whether an entry says so or not.
-func (a *Account) remove(m *machine, principal string, by By) {
+func (a *Account) remove(m *machine, who Agent) {
 	if m.gap == nil {
 		if !m.deleted.IsZero() && m.created.Before(m.deleted) {
 			return // the other entry of the same call
 		}
 		far := noticedWithin
-		if by != ByOwner {
+		if who.By != ByOwner {
 			far = unnamedFor // it was lost, the question is only since when
 		}
 		if o := a.twin(m, -1, "", noticedWithin, far); o != nil && o.gap != nil {
@@ -229,25 +237,25 @@ func (a *Account) remove(m *machine, principal string, by By) {
 	switch g := m.gap; {
 	case g != nil && !g.deleted.IsZero():
 	case g != nil:
-		g.deleted, g.released, g.DeletedBy = a.now, by == ByOwner, principal
+		g.deleted, g.released, g.DeletedBy = a.now, who.By == ByOwner, who.Principal
 		next := stand{Capacity, g.Cause}
 		if g.released {
 			next = stand{use: Stopped}
 		}
 		a.turn(m, a.now, next)
-	case by == ByOwner:
+	case who.By == ByOwner:
 		a.report.Released++
 		a.takeDown(m, false)
 		a.holds(m, a.now)
 	default:
 		a.begin(m, a.now, events.CauseUnknown)
-		m.gap.deleted, m.gap.DeletedBy = a.now, principal
+		m.gap.deleted, m.gap.DeletedBy = a.now, who.Principal
 	}
 	m.notice = nil // it is void with its incarnation
 }
 
 // enqueue notes a queued resource. That its operation ended does not mean that its slice is there: no entry says when.
-func (a *Account) enqueue(s events.Subject, c events.Call, machines []*machine, by By) {
+func (a *Account) enqueue(s events.Subject, o events.Order, machines []*machine, who Agent) {
 	k := key{s.Project, s.Zone, s.QueuedResource}
 	if q := a.queues[k]; q != nil {
 		if a.now.Sub(q.created) < createTakes && q.lost.IsZero() {
@@ -255,16 +263,9 @@ func (a *Account) enqueue(s events.Subject, c events.Call, machines []*machine, 
 		}
 		a.dequeue(s) // its name was free again, so it was deleted
 	}
-	a.queues[k] = &queue{nodes: c.Order.Nodes, accelerator: c.Order.Accelerator, created: a.now}
+	a.queues[k] = &queue{Order: o, created: a.now}
 	for _, m := range machines {
-		if m.gap == nil && m.alive {
-			a.vanished(m)
-		}
-		m.queued = s.QueuedResource
-		m.is(c.Order)
-		a.ordered(m, c.Principal, by)
-		m.created, m.deleted, m.alive, m.notice = a.now, time.Time{}, false, nil
-		a.forget(m)
+		a.begins(m, s.QueuedResource, o, who)
 	}
 }
 
@@ -291,8 +292,7 @@ func (a *Account) holds(m *machine, nothing time.Time) {
 
 // queue is a queued resource.
 type queue struct {
-	nodes       []string
-	accelerator string
-	created     time.Time
-	lost        time.Time // since when its slice is gone
+	events.Order
+	created time.Time
+	lost    time.Time // since when its slice is gone
 }

@@ -164,7 +164,7 @@ func (a *Account) failed(s events.Subject) bool {
 func (a *Account) jobCall(e events.Entry) bool {
 	c, s := e.Call, e.Subject
 	act, whole := c.Act()
-	by := a.who.is(c)
+	who := Agent{a.who.is(c), c.Principal}
 	names := []string{s.Node}
 	if whole {
 		set := key{s.Project, s.Zone, s.QueuedResource}
@@ -190,35 +190,33 @@ func (a *Account) jobCall(e events.Entry) bool {
 			m = a.node(k)
 		}
 		m.seen, used = a.now, true
-		a.changed(m, c, act, whole, by)
+		a.changed(m, c, act, whole, who)
 	}
 	return used
 }
 
 // changed takes what was done to a Job, alone or with its JobSet.
-func (a *Account) changed(m *machine, c events.Call, act events.Act, whole bool, by By) {
+func (a *Account) changed(m *machine, c events.Call, act events.Act, whole bool, who Agent) {
 	switch act {
 	case events.ActCreated:
 		m.alive = false // no two Jobs have one name at a time, so the one before was gone
 		if whole {
-			if c.Order.Accelerator != "" {
-				m.accelerator = c.Order.Accelerator
-			}
-			a.ordered(m, c.Principal, by)
+			m.is(c.Order)
+			a.ordered(m, who)
 			return
 		}
 		g := m.gap
-		if by == ByCluster && g != nil && !g.ordered.IsZero() {
-			by, c.Principal = g.by.By, g.by.Principal // the controller carries out what somebody ordered
+		if who.By == ByCluster && g != nil && !g.ordered.IsZero() {
+			who = g.by // the controller carries out what somebody ordered
 		}
 		if g != nil {
 			a.unsure[madeAgain]++
 		}
-		a.create(m, c, by, true, true)
+		a.create(m, c, who)
 	case events.ActDeleted:
 		switch {
-		case by != ByCluster:
-			a.remove(m, c.Principal, by)
+		case who.By != ByCluster:
+			a.remove(m, who)
 		case m.gap == nil:
 			a.takeDown(m, false)
 		}

@@ -106,8 +106,8 @@ func (a *Account) leaks() []Leak {
 			continue
 		}
 		l := Leak{Project: k.project, Zone: k.zone, QueuedResource: k.name, Since: q.lost, Held: a.now.Sub(q.lost).Hours()}
-		if shape, err := topology.Parse(q.accelerator); err == nil {
-			l.Chips = shape.Chips * max(1, len(q.nodes))
+		if shape, err := topology.Parse(q.Accelerator); err == nil {
+			l.Chips = shape.Chips * max(1, len(q.Nodes))
 		}
 		left = append(left, l)
 	}

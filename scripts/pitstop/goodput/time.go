@@ -157,7 +157,7 @@ func (a *Account) workloadOf(m *machine) *workload {
 		return m.in
 	}
 	name := m.name
-	if q := a.queues[key{m.project, m.zone, m.queued}]; q != nil && len(q.nodes) > 1 {
+	if q := a.queues[key{m.project, m.zone, m.queued}]; q != nil && len(q.Nodes) > 1 {
 		name = m.queued
 	}
 	if set := a.clusters.setOf[m.key]; set != "" {
