@@ -1,6 +1,6 @@
-// Package console shows people in a browser what Pitstop knows, after Google's own sign-in: the fleet, an incident, and all incidents. Deployed for
-// viewers it only shows. Deployed for operators it takes orders too: it publishes each with the name of the one who gave it, and the function
-// order carries it out. It writes nothing itself.
+// Package console shows people in a browser what Pitstop knows, after Google's own sign-in: the fleet, an incident, all incidents, and where the
+// time went. Deployed for viewers it only shows. Deployed for operators it takes orders too: it publishes each with the name of the one who gave it,
+// and the function order carries it out. It writes nothing itself.
 package console
 
 import (

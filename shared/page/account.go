@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/interval"
 )
 
 // Cascade is a picture of a whole from which one part after the other is taken. What is left is what was wanted.
@@ -110,7 +113,7 @@ type drawnStrip struct {
 	Marks  []box
 }
 
-// columns are how many a lane of strips has.
+// columns are how many a lane of strips has. Each is a line as broad as the style sheet says: that is shorter than a form.
 const columns = 197
 
 // Draw places the strips.
@@ -131,9 +134,8 @@ func (s Strips) Draw() *DrawnStrips {
 		width := (t.x(s.To) - t.x(s.From)) / columns
 		var form strings.Builder
 		for c, share := range s.shares(l) {
-			if h := stripHeight * share; h > 0 {
-				h = max(h, 1) // seen at all
-				form.WriteString("M" + units(t.x(s.From)+float64(c)*width) + " " + units(float64(y+stripHeight)-h) + "h" + units(width) + "v" + units(h) + "h-" + units(width) + "z")
+			if share > 0 { // seen at all
+				form.WriteString("M" + units(t.x(s.From)+(float64(c)+.5)*width) + " " + strconv.Itoa(y+stripHeight) + "v-" + units(max(1, stripHeight*share)))
 			}
 		}
 		row.Still = form.String()
@@ -175,6 +177,41 @@ type Curve struct {
 type Reached struct {
 	Every               time.Duration
 	Least, Likely, Most float64
+}
+
+// NewCurve is what each time between two saves would reach by what is known of a training's losses, around the one in use and the best one.
+func NewCurve(name, title string, r interval.Record, best time.Duration) Curve {
+	const by = 1.15 // each time is so many times longer than the one before
+	c := Curve{Name: name, Title: title, Here: r.Every, Best: best}
+	times := []time.Duration{r.Every, best}
+	last := 5 * max(r.Every, best)
+	for every := max(min(r.Every, best)/5, r.Save+time.Second); every < time.Duration(by*float64(last)); every = time.Duration(by * float64(every)) {
+		times = append(times, every)
+	}
+	slices.Sort(times)
+	for _, every := range slices.Compact(times) {
+		least, likely, most := r.Reached(every)
+		c.Points = append(c.Points, Reached{Every: every, Least: 100 * least, Likely: 100 * likely, Most: 100 * most})
+	}
+	return c
+}
+
+// Rows are some points of the curve as a table: every fourth, and those that have a name.
+func (c Curve) Rows() [][]string {
+	rows := [][]string{{"save every", "likely goodput", "at least", "at most"}}
+	for i, p := range c.Points {
+		name := events.Span(p.Every)
+		switch {
+		case p.Every == c.Here:
+			name += ", you are here"
+		case p.Every == c.Best:
+			name += ", loses least"
+		case i%4 != 0:
+			continue
+		}
+		rows = append(rows, []string{name, oneDecimal(p.Likely) + " %", oneDecimal(p.Least) + " %", oneDecimal(p.Most) + " %"})
+	}
+	return rows
 }
 
 // DrawnCurve is a curve with its places in the picture.

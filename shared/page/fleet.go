@@ -165,14 +165,10 @@ func (f Fleet) row(w view.Workload) fleetRow {
 // lane is the last day of a workload, with what is announced for the next.
 func (f Fleet) lane(w view.Workload) Lane {
 	l := Lane{Name: w.Name, Marks: announced(w)}
-	at, until := latest(f.At.Add(-day), w.Seen, f.PastFrom), f.At
+	at := latest(f.At.Add(-day), w.Seen, f.PastFrom)
+	until, over := endOf(w, f.At)
 	sight, seen := f.sight(w)
-	switch {
-	case w.Training.Finished:
-		until = w.Training.FinishedAt
-	case w.State == view.Left:
-		until = w.Since
-	case seen && sight.Blind:
+	if !over && seen && sight.Blind {
 		until = sight.Ticked
 	}
 	past := slices.Clone(f.Past[w.ID])
@@ -199,11 +195,22 @@ func (f Fleet) lane(w view.Workload) Lane {
 		add(until, Away, string(w.State))
 	}
 	add(until, Trains, "trains")
-	if until.Before(f.At) && !w.Training.Finished && w.State != view.Left {
+	if until.Before(f.At) && !over {
 		add(earliest(sight.KnownUntil(), f.At), Blind, "Pitstop does not see: its patrol is silent")
 		add(f.At, Unknown, "nobody knows: its patrol has been silent for more than an hour")
 	}
 	return l
+}
+
+// endOf is when a training was finished, or left to its owner; now while it is neither.
+func endOf(w view.Workload, now time.Time) (end time.Time, over bool) {
+	switch {
+	case w.Training.Finished:
+		return w.Training.FinishedAt, true
+	case w.State == view.Left:
+		return w.Since, true
+	}
+	return now, false
 }
 
 // stillSince is since when a training stands still of which no incident tells; zero for none.

@@ -32,6 +32,7 @@ func (s Site) Handler() http.Handler {
 	m.HandleFunc("GET /{$}", s.page(s.fleet))
 	m.HandleFunc("GET /incidents", s.page(s.history))
 	m.HandleFunc("GET /losses", s.page(s.losses))
+	m.HandleFunc("GET /time", s.page(s.time))
 	m.HandleFunc("GET /incident/{project}/{name}/{id}", s.page(s.incident))
 	m.HandleFunc("GET /style.css", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")

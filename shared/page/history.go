@@ -117,16 +117,23 @@ func (s Site) asked(ctx context.Context, on *Frame, f Filter, before string, mos
 	return all, next, nil
 }
 
-// ofWorkload are the closed incidents of a workload. A name without a project is looked for in each.
+// named are the IDs that a name may stand for: one without a project may be of each.
+func (s Site) named(ctx context.Context, name string) (ids []string, err error) {
+	if strings.Contains(name, "/") {
+		return []string{name}, nil
+	}
+	ids, err = s.Ledger.Projects(ctx)
+	for i := range ids {
+		ids[i] += "/" + name
+	}
+	return ids, err
+}
+
+// ofWorkload are the closed incidents of a workload.
 func (s Site) ofWorkload(ctx context.Context, on *Frame, f Filter, before string) (all []view.Past, err error) {
-	ids := []string{f.Workload}
-	if !strings.Contains(f.Workload, "/") {
-		if ids, err = s.Ledger.Projects(ctx); err != nil {
-			return nil, err
-		}
-		for i := range ids {
-			ids[i] += "/" + f.Workload
-		}
+	ids, err := s.named(ctx, f.Workload)
+	if err != nil {
+		return nil, err
 	}
 	for _, id := range ids {
 		found, err := s.Ledger.PastOf(ctx, id)

@@ -1,4 +1,4 @@
-// Package page renders what Pitstop knows as pages for a browser: how the fleet stands, an incident, all incidents, and what they add up to. It shows
+// Package page renders what Pitstop knows as pages for a browser: how the fleet stands, an incident, all incidents, what they add up to, and where the time went. It shows
 // views and infers nothing. A page needs no script, and fetches nothing but its style sheet; a page that is kept as a file has that inside.
 package page
 
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"html/template"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,7 +49,11 @@ func (f *Frame) without(err error) error {
 	if !errors.As(err, &unread) {
 		return err
 	}
-	f.Unread = append(f.Unread, strings.Split(unread.Error(), "\n")...)
+	for _, u := range strings.Split(unread.Error(), "\n") {
+		if !slices.Contains(f.Unread, u) { // a page may read one twice
+			f.Unread = append(f.Unread, u)
+		}
+	}
 	return nil
 }
 

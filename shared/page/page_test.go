@@ -17,6 +17,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/page"
+	"pitstop.internal/shared/saving"
 	"pitstop.internal/shared/view"
 )
 
@@ -106,6 +107,16 @@ func pages(t *testing.T) map[string][]byte {
 		}),
 		"losses": write(func(out *bytes.Buffer) error {
 			return page.WriteLosses(out, page.Losses{Frame: frame, Filter: filter, All: []view.Past{past}})
+		}),
+		"time": write(func(out *bytes.Buffer) error {
+			f := fleet(30)
+			habit := saving.Of(f.Workloads[0], 3*time.Hour, false, saving.History{Losses: 3, Trained: 100 * time.Hour}, 1)
+			return page.WriteTime(out, page.Time{
+				Frame: frame, Filter: filter, From: noon.Add(-day), To: noon, Partly: true, More: true, Workloads: f.Workloads, Past: f.Past, Saves: []page.Saves{{evil, habit}, {evil, habit}},
+			})
+		}),
+		"without time": write(func(out *bytes.Buffer) error {
+			return page.WriteTime(out, page.Time{Frame: frame, Filter: filter, From: noon, To: noon})
 		}),
 		"without losses": write(func(out *bytes.Buffer) error { return page.WriteLosses(out, page.Losses{Frame: frame}) }),
 	}

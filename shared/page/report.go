@@ -13,7 +13,7 @@ type Report struct {
 	Parts []Part
 }
 
-// Part is lines, or a table with its title, whose first row has the names of the columns. The table may stand below a picture of the same.
+// Part is lines, a picture, and a table with its title, whose first row has the names of the columns; each may be missing.
 type Part struct {
 	Lines []string
 	Title string

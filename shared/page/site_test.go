@@ -184,6 +184,7 @@ func TestADocumentThatCannotBeReadHidesNoOther(t *testing.T) {
 		"/incidents":                     {"torn", "w0000-", "w0002-"},
 		"/incidents?workload=demo/w0000": {"torn-1", "w0000-"},
 		"/losses":                        {"torn-1", "3 closed incidents"},
+		"/time?from=2025-01-01":          {"torn-1", "demo/torn", "3 workloads", "demo/w0001"},
 	} {
 		body := get(t, h, address)
 		for _, want := range append(says, "cannot be read") {
@@ -199,7 +200,7 @@ func TestAPageReadsNoMoreThanItShows(t *testing.T) {
 	t.Parallel()
 	h, read := large(t, ledgertest.NewStrictStore().Open, 230, 450)
 	for address, most := range map[string]int64{
-		"/": 120, "/incidents": 120, "/incidents?workload=w0007": 20, "/incident/demo/w0000/" + url.PathEscape("w0000-20261120-0"): 3,
+		"/": 120, "/incidents": 120, "/incidents?workload=w0007": 20, "/time?workload=w0007": 10, "/incident/demo/w0000/" + url.PathEscape("w0000-20261120-0"): 3,
 	} {
 		read.Store(0)
 		get(t, h, address)
@@ -221,7 +222,7 @@ func BenchmarkPage(b *testing.B) {
 	} {
 		b.Run("on="+name, func(b *testing.B) {
 			h, read := large(b, open(b), 1000, 10_000)
-			for address, what := range map[string]string{"/": "fleet", "/incidents": "incidents", "/incidents?cause=crash": "filtered", "/losses": "losses"} {
+			for address, what := range map[string]string{"/": "fleet", "/incidents": "incidents", "/incidents?cause=crash": "filtered", "/losses": "losses", "/time": "time"} {
 				b.Run("page="+what, func(b *testing.B) {
 					var took []time.Duration
 					read.Store(0)

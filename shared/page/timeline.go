@@ -237,7 +237,7 @@ func (t Timeline) x(at time.Time) float64 {
 // distances are those of the marks on the axis. The first that gives few enough is taken.
 var distances = []time.Duration{
 	time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
-	7 * 24 * time.Hour, 30 * 24 * time.Hour,
+	2 * 24 * time.Hour, 7 * 24 * time.Hour, 30 * 24 * time.Hour,
 }
 
 // ticks are the marks on the axis.

@@ -4,20 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/dev/browser"
 	"pitstop.internal/scripts/pitstop/console"
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
+	"pitstop.internal/scripts/pitstop/logs"
 	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/evidence"
@@ -84,10 +89,11 @@ func fleet(t *testing.T) string {
 	b := deploymenttest.New(t, ledgertest.NewStore().Open,
 		deploymenttest.Trains("bert"), deploymenttest.Asking(), announced.Workload, deploymenttest.Training("gpt").GivesUp(2).Workload,
 		deploymenttest.Training(evil).Reads(deploymenttest.Is(evidence.Lost, "PREEMPTED")).Workload,
+		deploymenttest.Trains("mistral", deploymenttest.SavesEvery(3*time.Hour)), deploymenttest.Trains("t5", deploymenttest.SavesEvery(20*time.Minute)),
 	)
 	for i := range 60 {
 		zone := []string{"us-west4-a", "us-central1-a", "europe-west4-b"}[i%3]
-		w := deploymenttest.Healed("bert", deploymenttest.Noon.Add(-time.Duration(i*i)*2*time.Hour), time.Duration(10+i)*time.Minute, i)
+		w := deploymenttest.Healed([]string{"bert", "bert", "mistral"}[i%3], deploymenttest.Noon.Add(-time.Duration(i*i)*2*time.Hour), time.Duration(10+i)*time.Minute, i)
 		w.Slices[0].Zone = zone
 		if err := b.Ledger.SaveClosed(t.Context(), w, *w.Closed); err != nil {
 			t.Fatal(err)
@@ -119,6 +125,48 @@ func played(t *testing.T, name string) string {
 	return site(t, ledger.New(opened), last.Closed.Add(time.Hour)) + "/incident/" + last.Workload + "/" + last.ID
 }
 
+// account is the address of an account of a log that goodput has kept as a page: 25 workloads save every half hour, and lose their machines each day.
+func account(t *testing.T) string {
+	t.Helper()
+	type entry struct {
+		at   time.Time
+		text string
+	}
+	var log []entry
+	write := func(at time.Time, payload, name string) {
+		text := fmt.Sprintf(`{%s,"insertId":"i%d","logName":"projects/mine/logs/%s","timestamp":%[4]q,"receiveTimestamp":%[4]q}`, payload, len(log), name, at.Format(time.RFC3339Nano))
+		log = append(log, entry{at, text})
+	}
+	for i := range 25 * 20 {
+		node, at := fmt.Sprintf("llama-%d", i%25), deploymenttest.Noon.Add(time.Duration(i/25)*24*time.Hour-20*24*time.Hour+time.Duration(i%25)*time.Minute)
+		on := `"resourceName":"projects/mine/locations/us-west4-` + string(rune('a'+i%3)) + "/nodes/" + node + `"`
+		for _, end := range []string{"first", "last"} {
+			write(at, fmt.Sprintf(`"protoPayload":{"serviceName":"tpu.googleapis.com","methodName":"google.cloud.tpu.v2.Tpu.CreateNode",%s,"request":{"node":{"acceleratorType":"v5litepod-16"}}},"operation":{"id":"o%d",%q:true}`, on, i, end), "cloudaudit.googleapis.com%2Factivity")
+			at = at.Add(4 * time.Minute)
+		}
+		saved := 1000 * (i / 25)
+		for step := range 11 {
+			line := fmt.Sprintf(`"jsonPayload":{"schema":1,"report":"progress","zone":"us-west4-%c","node":%q,"hostname":"t1v-n-1-w-0","attempt":%d,"step":%d,"step_at":%q,"first_step":%d,"first_step_at":%q,"steps_seconds":%d,"saves_seconds":%d,"checkpoint_step":%d}`,
+				'a'+i%3, node, i/25+1, saved+100*step+1, at.Add(time.Duration(step)*2*time.Hour).Format(time.RFC3339), saved+1, at.Format(time.RFC3339), 6000*step, 240*step, saved+100*step)
+			write(at.Add(time.Duration(step)*2*time.Hour), line, "pitstop-crew")
+		}
+		write(at.Add(21*time.Hour), `"protoPayload":{"methodName":"tpu.nodes.terminate",`+on+`}`, "cloudaudit.googleapis.com%2Fsystem_event")
+	}
+	entries, file := filepath.Join(t.TempDir(), "entries.json"), filepath.Join(t.TempDir(), "goodput.html")
+	slices.SortStableFunc(log, func(a, b entry) int { return a.at.Compare(b.at) })
+	var lines strings.Builder
+	for _, e := range log {
+		lines.WriteString(e.text + "\n")
+	}
+	must(t, os.WriteFile(entries, []byte(lines.String()), 0o600))
+	root := &cobra.Command{Use: "pitstop"}
+	root.AddCommand(logs.DeploymentCommands(deploymenttest.New(t, ledgertest.NewStore().Open).Deployment)...)
+	root.SetArgs([]string{"goodput", "--html", file, entries})
+	root.SetOut(io.Discard)
+	must(t, root.ExecuteContext(t.Context()))
+	return "file://" + file
+}
+
 // TestPagesInABrowser opens each page at two widths, in light and in dark: its console has no fault, it asks for nothing elsewhere, it is no wider than
 // the window, and axe-core finds nothing.
 func TestPagesInABrowser(t *testing.T) {
@@ -131,6 +179,7 @@ func TestPagesInABrowser(t *testing.T) {
 	home := fleet(t)
 	for name, address := range map[string]string{
 		"fleet": home + "/", "incidents": home + "/incidents", "filtered": home + "/incidents?cause=host_error&zone=us-west4-a&from=2026-01-01", "losses": home + "/losses",
+		"time": home + "/time", "long time": home + "/time?from=2026-01-01&workload=mistral", "goodput": account(t),
 		"asking": home + "/incident/demo/llama-8b/llama-8b-20261121-3", "nothing": home + "/incidents?workload=none",
 		"preemption": played(t, "preemption"), "maintenance": played(t, "maintenance"), "stockout": played(t, "spot-to-on-demand"),
 	} {

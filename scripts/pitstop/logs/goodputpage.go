@@ -1,15 +1,15 @@
 package logs
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/goodput"
 	"pitstop.internal/scripts/pitstop/terminal"
-	"pitstop.internal/shared/interval"
 	"pitstop.internal/shared/page"
 )
 
@@ -22,10 +22,16 @@ func (t *goodputTeller) page(a account, parts []page.Part) page.Report {
 		}
 	}
 	picture(titleUses, page.Part{Cascade: cascade(t.sheetOf(a))})
-	picture(titleDearest, page.Part{Strips: strips(a)})
-	for i, c := range curves(a.Report) {
-		c.Name = "curve" + strconv.Itoa(i)
-		parts = slices.Insert(parts, titled(parts, titleChanges), page.Part{Title: "some of its points as a table", Rows: curveRows(c), Curve: &c})
+	all := lostMost(a.Report)
+	first := min(len(all), mostRows)
+	picture(titleDearest, page.Part{Strips: strips(a, all[:first]), Lines: leftOut("time lines", all[first:])})
+	drawn, others := curves(all)
+	for i, c := range drawn {
+		part := page.Part{Title: "some of its points as a table", Rows: c.Rows(), Curve: &c}
+		if i == 0 {
+			part.Lines = leftOut("curves", others)
+		}
+		parts = slices.Insert(parts, titled(parts, titleChanges), part)
 	}
 	if len(a.Losses) > 0 {
 		parts = append(parts, months(a.Losses))
@@ -62,15 +68,31 @@ func cascade(s sheet) *page.Cascade {
 	return c
 }
 
-// strips are when each workload stood still, with its dearest interruptions.
-func strips(r account) *page.Strips {
+// lostMost are the workloads, the one first that lost most time.
+func lostMost(r goodput.Report) []goodput.Workload {
+	lost := map[string]time.Duration{}
+	id := func(w goodput.Workload) string { return w.Project + "/" + w.Name }
+	for _, w := range r.Workloads {
+		for k, n := range w.Spent {
+			if isLost(k.Use) {
+				lost[id(w)] += n.Time
+			}
+		}
+	}
+	all := slices.Clone(r.Workloads)
+	slices.SortStableFunc(all, func(v, w goodput.Workload) int { return cmp.Compare(lost[id(w)], lost[id(v)]) })
+	return all
+}
+
+// strips are when each of these workloads stood still, with its dearest interruptions.
+func strips(r account, of []goodput.Workload) *page.Strips {
 	s := &page.Strips{Name: "strips", Title: "When each workload stood still", From: r.From, To: r.To}
 	still := map[string][]page.Stretch{}
 	for _, b := range r.stops {
 		id := b.Project + "/" + b.Workload
 		still[id] = append(still[id], page.Stretch{From: b.From, To: b.From.Add(b.Away)})
 	}
-	for _, w := range r.Workloads[:min(len(r.Workloads), mostRows)] {
+	for _, w := range of {
 		lane := page.Strip{Name: w.Name, Since: w.First, Still: still[w.Project+"/"+w.Name]}
 		for _, b := range r.Dearest {
 			if b.Project == w.Project && b.Workload == w.Name {
@@ -79,62 +101,42 @@ func strips(r account) *page.Strips {
 		}
 		s.Lanes = append(s.Lanes, lane)
 	}
-	if more := len(r.Workloads) - len(s.Lanes); more > 0 {
-		s.Title += fmt.Sprintf(": the first %d of %s", len(s.Lanes), events.Number(int64(len(r.Workloads))))
-	}
 	return s
 }
 
-// mostCurves bounds the workloads whose curve is drawn: those that trained longest.
+// mostCurves bounds the workloads whose curve is drawn.
 const mostCurves = 4
 
-// curves are what each time between two saves would reach, of the workloads that tell how long a save blocks.
-func curves(r goodput.Report) (all []page.Curve) {
-	longest := slices.Clone(r.Workloads)
-	slices.SortStableFunc(longest, func(v, w goodput.Workload) int { return int(w.Time(goodput.Productive) - v.Time(goodput.Productive)) })
-	for _, w := range longest {
+// curves are what each time between two saves would reach: of the first workloads that tell how long a save blocks.
+func curves(all []goodput.Workload) (drawn []page.Curve, others []goodput.Workload) {
+	for _, w := range all {
 		saves, ok := savesOf(w)
-		if !ok || len(all) == mostCurves {
-			continue
-		}
-		best := time.Duration(bestSteps(w, saves))*w.Pace + saves.Save
-		all = append(all, page.Curve{
-			Title: "Goodput of " + w.Name + " by the time between two saves", Points: reached(saves, min(saves.Every, best)/5, 5*max(saves.Every, best), saves.Every, best), Here: saves.Every, Best: best,
-		})
-	}
-	return all
-}
-
-// reached is the goodput at some times between two saves, each so many times longer than the one before, and at those that are named.
-func reached(r interval.Record, first, last time.Duration, named ...time.Duration) (all []page.Reached) {
-	const by = 1.15
-	for every := max(first, r.Save+time.Second); every < time.Duration(by*float64(last)); every = time.Duration(by * float64(every)) {
-		named = append(named, every)
-	}
-	slices.Sort(named)
-	for _, every := range slices.Compact(named) {
-		least, likely, most := r.Reached(every)
-		all = append(all, page.Reached{Every: every, Least: 100 * least, Likely: 100 * likely, Most: 100 * most})
-	}
-	return all
-}
-
-// curveRows are some points of a curve as a table: every fourth, and those that are named.
-func curveRows(c page.Curve) [][]string {
-	rows := [][]string{{"save every", "likely goodput", "at least", "at most"}}
-	for i, p := range c.Points {
-		name := events.Span(p.Every)
 		switch {
-		case p.Every == c.Here:
-			name += ", you are here"
-		case p.Every == c.Best:
-			name += ", loses least"
-		case i%4 != 0:
-			continue
+		case !ok:
+		case len(drawn) == mostCurves:
+			others = append(others, w)
+		default:
+			best := time.Duration(bestSteps(w, saves))*w.Pace + saves.Save
+			drawn = append(drawn, page.NewCurve("curve"+strconv.Itoa(len(drawn)), "Goodput of "+w.Name+" by the time between two saves", saves, best))
 		}
-		rows = append(rows, []string{name, percent(p.Likely), percent(p.Least), percent(p.Most)})
 	}
-	return rows
+	return drawn, others
 }
 
-func percent(x float64) string { return points(x, 0) + " %" }
+// mostNames bounds the names of what is left out.
+const mostNames = 20
+
+// leftOut says which workloads have no picture.
+func leftOut(pictures string, of []goodput.Workload) []string {
+	if len(of) == 0 {
+		return nil
+	}
+	var names []string
+	for _, w := range of[:min(len(of), mostNames)] {
+		names = append(names, w.Name)
+	}
+	if more := len(of) - len(names); more > 0 {
+		names = append(names, events.Number(int64(more))+" more")
+	}
+	return []string{"The " + pictures + " are those of the workloads that lost most. Left out: " + strings.Join(names, ", ") + "."}
+}

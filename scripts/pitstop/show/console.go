@@ -17,7 +17,7 @@ func (d verbs) consoleCommand() *cobra.Command {
 		Use:   "console",
 		Short: "Show a deployment in the browser",
 		Long: "Serve pages about a deployment to your own browser, until you interrupt it: the fleet with the last 24 hours and what is announced,\n" +
-			"each incident as a picture and as words, all incidents, and what they add up to. On the pages of a workload you can approve, cancel, retry, pause and resume, as\n" +
+			"each incident as a picture and as words, all incidents, what they add up to, and where the time went. On the pages of a workload you can approve, cancel, retry, pause and resume, as\n" +
 			"with the commands of these names. The pages answer on this machine alone, to whoever has the link that console prints.\n\n" +
 			"This needs roles/datastore.viewer, and orders need roles/datastore.user. A policy file needs roles/storage.objectViewer.",
 		Args: cli.NoArgs,

@@ -3,6 +3,10 @@ package show
 import (
 	"context"
 	"errors"
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitstop/console"
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
 	"pitstop.internal/shared/evidence"
@@ -184,6 +189,25 @@ func TestStatusWarnsOfSavesThatLoseMuch(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(got), &st); err != nil || st.Saving.EverySeconds != 10_800 || st.Saving.Losses != 20 || st.Saving.GainPoints < 5 {
 		t.Errorf("%v: %+v", err, st.Saving)
+	}
+}
+
+// TestTheConsoleAdvisesWhatCheckDoes, with the same figures.
+func TestTheConsoleAdvisesWhatCheckDoes(t *testing.T) {
+	b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew, deploymenttest.SavesEvery(3*time.Hour))
+	b.Loses(20, 11*time.Hour)
+	told := wantsCheck(t, b, "warn      interval: it saves every 3 h 0 m; 20 losses")
+	advice := regexp.MustCompile(`interval: (.*)\n +you: (save every .*)\n`).FindStringSubmatch(told)
+	w := httptest.NewRecorder()
+	console.Site(b.Deployment, b.Ledger, deployment.Place{Project: "demo"}).Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/time", nil))
+	if len(advice) != 3 {
+		t.Fatalf("check does not advise:\n%s", told)
+	}
+	page := html.UnescapeString(w.Body.String())
+	for _, says := range advice[1:] {
+		if !strings.Contains(page, says) {
+			t.Errorf("the page does not say %q:\n%s", says, page)
+		}
 	}
 }
 
