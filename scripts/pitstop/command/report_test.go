@@ -94,6 +94,25 @@ func TestReportTellsWhatHappened(t *testing.T) {
 	}
 }
 
+// TestReportTellsWhatWasAnnounced in a column of its own, which a record without notices does not have.
+func TestReportTellsWhatWasAnnounced(t *testing.T) {
+	t.Setenv("COLUMNS", "300")
+	notice := happened(0, `"methodName":"compute.instances.upcomingMaintenance","resourceName":"projects/mine/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-1",`+
+		`"metadata":{"maintenanceStatus":"PENDING","windowStartTime":"2026-11-12T03:00:00Z","windowEndTime":"2026-11-12T05:00:00Z"}`, "system_event", "")
+	record := []string{notice, lost(70, "terminateOnHostMaintenance", "1"), lost(80, "automaticRestart", "1")}
+	for from, want := range map[int][]string{
+		0: {"  chip-hours  announced\n", "  1 h 10 m before\n", "  announced  in time\n", "  1          1\n", "1 of 1 loss announced, 1 in time", "1 notice of maintenance: "},
+		1: {"  chip-hours\n", "0 of 1 loss announced, 0 in time"},
+	} {
+		out, errOut, code := call(t, strings.Join(record[from:], "\n"), "report", "-")
+		for _, w := range want {
+			if code != cli.ExitDone || errOut != "" || !strings.Contains(out, w) {
+				t.Errorf("exit code %d, stderr %q, %q is not said in\n%s", code, errOut, w, out)
+			}
+		}
+	}
+}
+
 // TestReportIsKeptAsAPage with the same lines and tables, and a picture.
 func TestReportIsKeptAsAPage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.html")
@@ -626,6 +645,33 @@ func TestGoodputTellsWhereTheTimeWent(t *testing.T) {
 	}
 }
 
+// TestGoodputCountsExamples of the steps that stayed, where the crew tells how many a step has: after the loss the batch is half of what it was.
+func TestGoodputCountsExamples(t *testing.T) {
+	t.Setenv("COLUMNS", "300")
+	batch := func(entry, size string) string {
+		return strings.Replace(entry, `"schema":1`, `"schema":1,"examples_per_second":17,"measured":{"accelerator":"v5litepod-16","slices":1,"global_batch":`+size+`,"steps":9,"seconds":270}`, 1)
+	}
+	record := interrupted()
+	for i, entry := range record {
+		size := "512"
+		if i > 6 {
+			size = "256"
+		}
+		if strings.Contains(entry, `"progress"`) {
+			record[i] = batch(entry, size)
+		}
+	}
+	out, errOut, code := call(t, strings.Join(record, "\n"), "goodput", "-")
+	if want := "  step  examples\n"; code != cli.ExitDone || errOut != "" || !strings.Contains(out, want) || !strings.Contains(out, "  400   153,600\n") {
+		t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
+	}
+	var got struct{ Workloads []struct{ Examples float64 } }
+	out, _, _ = call(t, strings.Join(record, "\n"), "goodput", "--json", "-")
+	if err := json.Unmarshal([]byte(out), &got); err != nil || len(got.Workloads) != 1 || got.Workloads[0].Examples != 200*512+200*256 {
+		t.Errorf("%v: %+v", err, got)
+	}
+}
+
 // TestGoodputIsKeptAsAPage with the same figures, and pictures of them. It stays small, however much was lost.
 func TestGoodputIsKeptAsAPage(t *testing.T) {
 	t.Setenv("COLUMNS", "300")
@@ -702,13 +748,19 @@ func TestGoodputNamesIncidents(t *testing.T) {
 			log.Write([]byte(strings.ReplaceAll(selected(e), "projects/mine/", "projects/demo/")))
 		}
 	}
+	for _, e := range []string{
+		called(minute-20, "CreateNode", "stranger", "ann@example.com", "last"),
+		happened(minute-0.5, `"methodName":"tpu.nodes.terminate","resourceName":"projects/mine/locations/us-west4-a/nodes/stranger"`, "system_event", ""),
+	} {
+		log.Write([]byte(strings.ReplaceAll(selected(e), "projects/mine/", "projects/demo/")))
+	}
 	clock.Advance(time.Minute)
 	out, err := b.Call("goodput")
-	named := map[string]bool{}
+	named := map[string]int{}
 	for _, row := range regexp.MustCompile(`(?m)  terminated  .*  (\S+)$`).FindAllStringSubmatch(out, -1) {
-		named[row[1]] = true
+		named[row[1]]++
 	}
-	if d := cmp.Diff(map[string]bool{w.Incident.ID: true, "nearer": true, "-": true}, named); err != nil || d != "" {
+	if d := cmp.Diff(map[string]int{w.Incident.ID: 1, "nearer": 1, "-": 2}, named); err != nil || d != "" {
 		t.Errorf("%v; (-want +got):\n%s\n%s", err, d, out)
 	}
 	b.OpenLedger = func(string, string) *ledger.Ledger {

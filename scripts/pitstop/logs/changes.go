@@ -35,8 +35,12 @@ func (t *goodputTeller) changesOf(workloads []goodput.Workload) (all []change) {
 	for _, w := range workloads {
 		wanted += w.Time() - w.Time(goodput.Stopped)
 		unasked += max(0, w.Unasked-time.Duration(w.Stops)*prompt)
-		if c, ok := intervalOf(w); ok {
-			all = append(all, c)
+		if r, ok := savesOf(w); ok {
+			steps := bestSteps(w, r)
+			if a := r.Weigh(time.Duration(steps)*w.Pace + r.Save); a.Least > worthIt {
+				text := fmt.Sprintf("save every %s steps (%s) instead of %s (%s)", events.Number(steps), events.Span(a.Every.Round(time.Second)), events.Number(w.SaveSteps), events.Span(r.Every.Round(time.Second)))
+				all = append(all, change{w.Name, text, hundredths(a.Least), hundredths(a.Most), 0})
+			}
 		}
 		for k, n := range w.Spent {
 			if k.Use == goodput.Again && k.Cause == events.CauseMaintenance {
@@ -86,19 +90,4 @@ func savesOf(w goodput.Workload) (r interval.Record, ok bool) {
 // bestSteps is from how many steps to save on a workload loses least.
 func bestSteps(w goodput.Workload, r interval.Record) int64 {
 	return max(1, int64(math.Round(float64(interval.Best(r.Save, interval.BetweenLosses(r.Losses, r.Trained)))/float64(w.Pace))))
-}
-
-// intervalOf is the time between two saves that loses least for a workload, if it surely gains something.
-func intervalOf(w goodput.Workload) (c change, ok bool) {
-	r, ok := savesOf(w)
-	if !ok {
-		return c, false
-	}
-	steps := bestSteps(w, r)
-	a := r.Weigh(time.Duration(steps)*w.Pace + r.Save)
-	return change{
-		Workload: w.Name, PointsAtLeast: hundredths(a.Least), PointsAtMost: hundredths(a.Most),
-		Change: fmt.Sprintf("save every %s steps (%s) instead of %s (%s)", events.Number(steps), events.Span(a.Every.Round(time.Second)),
-			events.Number(w.SaveSteps), events.Span(r.Every.Round(time.Second))),
-	}, a.Least > worthIt
 }

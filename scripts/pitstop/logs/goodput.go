@@ -63,6 +63,9 @@ type sum struct {
 	Dollars float64 `json:"dollars,omitzero"`
 }
 
+// doubt is by how many points the share may be off.
+func (x sum) doubt() float64 { return x.SharePercent * x.DoubtSeconds / x.Seconds }
+
 // spent is what time was spent on, and how much of it was productive.
 type spent struct {
 	GoodputPercent float64 `json:"goodput_percent"`
@@ -77,6 +80,8 @@ type workloadSum struct {
 	First       time.Time `json:"first"`
 	Step        int64     `json:"step,omitzero"`
 	StepSeconds float64   `json:"step_seconds,omitzero"`
+	// Examples are those of the steps that stayed; 0 is not known.
+	Examples float64 `json:"examples,omitzero"`
 	spent
 }
 
@@ -151,13 +156,10 @@ func (t *goodputTeller) tell(ctx context.Context, p *terminal.Printer, a account
 	printSums(p, "lost time by cause", "cause", s.ByCause)
 	printSums(p, "lost time by zone", "zone", s.ByZone)
 	printSums(p, "lost time by generation", "generation", s.ByGeneration)
-	printTable(p, "workloads", mostRows, 2, []string{"workload", "goodput", "lost most to", "time", "step"}, s.Workloads, workloadRow)
+	printTable(p, "workloads", mostRows, 2, []string{"workload", "goodput", "lost most to", "time", "step", "examples"}, s.Workloads, workloadRow)
 	names := []string{"stood still (UTC)", "workload", "zone", "cause", "for", "done again", "chip-hours", "incident"}
 	printTable(p, titleDearest, 0, 4, names, s.Interruptions, func(b interruption) []string {
-		away := seconds(b.AwaySeconds)
-		if !b.Over {
-			away += ", not over"
-		}
+		away := seconds(b.AwaySeconds) + only(!b.Over, ", not over")
 		return []string{date(b.At), b.Workload, b.Zone, words(b.Cause), away, seconds(b.AgainSeconds), figure(1, b.ChipHours), cmp.Or(b.Incident, "-")}
 	})
 	printTable(p, titleChanges, mostRows, 2, []string{"change", "points of goodput", "workload", "dollars more"}, s.Changes, func(c change) []string {
@@ -175,17 +177,17 @@ func (t *goodputTeller) tell(ctx context.Context, p *terminal.Printer, a account
 func (t *goodputTeller) sheetOf(a account) sheet {
 	s := sheet{
 		From: a.From, To: a.To, Entries: a.Entries, Faults: a.Faults, spent: t.spentBy(a.Workloads...), Changes: t.changesOf(a.Workloads),
-		ByCause: t.sums(a.Workloads, func(k goodput.Kind) string { return ofLost(k, cmp.Or(string(k.Cause), "first start")) }),
-		ByZone:  t.sums(a.Workloads, func(k goodput.Kind) string { return ofLost(k, k.Zone) }),
+		ByCause: t.sums(a.Workloads, func(k goodput.Kind) string { return only(isLost(k.Use), cmp.Or(string(k.Cause), "first start")) }),
+		ByZone:  t.sums(a.Workloads, func(k goodput.Kind) string { return only(isLost(k.Use), k.Zone) }),
 		ByGeneration: t.sums(a.Workloads, func(k goodput.Kind) string {
 			shape, _ := topology.Parse(k.Accelerator) //nolint:errcheck // no entry may have named it
-			return ofLost(k, cmp.Or(shape.Generation, "unknown"))
+			return only(isLost(k.Use), cmp.Or(shape.Generation, "unknown"))
 		}),
 	}
 	silent, unsplit := 0, 0
 	for _, w := range a.Workloads {
 		s.Seconds += w.Time().Seconds()
-		s.Workloads = append(s.Workloads, workloadSum{w.Project, w.Name, w.First, w.Steps, w.Pace.Seconds(), t.spentBy(w)})
+		s.Workloads = append(s.Workloads, workloadSum{w.Project, w.Name, w.First, w.Steps, w.Pace.Seconds(), math.Round(w.Examples()), t.spentBy(w)})
 		if w.Steps == 0 {
 			silent++
 		} else if w.Unsplit {
@@ -209,7 +211,10 @@ func (t *goodputTeller) sheetOf(a account) sheet {
 			s.Unsure = append(s.Unsure, terminal.Numbered(of.n, "workload")+" "+of.text)
 		}
 	}
-	for _, x := range t.sums(a.Workloads, t.unpriced) {
+	for _, x := range t.sums(a.Workloads, func(k goodput.Kind) string {
+		_, known := t.prices.Of(k.Accelerator, k.Spot)
+		return only(t.prices != nil && !known, cmp.Or(k.Accelerator, "unknown type"))
+	}) {
 		s.Unsure = append(s.Unsure, "the prices name no "+x.Of+": dollars are without it")
 	}
 	return s
@@ -239,38 +244,15 @@ func (t *goodputTeller) sums(all []goodput.Workload, of func(goodput.Kind) strin
 	return out
 }
 
-// ofLost is what is said of lost time alone.
-func ofLost(k goodput.Kind, text string) string {
-	if !isLost(k.Use) {
-		return ""
-	}
-	return text
-}
-
 // spentBy is what workloads spent their time on. Goodput is the productive share of that in which training was to run.
 func (t *goodputTeller) spentBy(all ...goodput.Workload) (s spent) {
 	s.Uses = t.sums(all, func(k goodput.Kind) string { return string(k.Use) })
-	wanted, productive := 0.0, sum{}
-	for _, u := range s.Uses {
-		if u.Of != string(goodput.Stopped) {
-			wanted += u.Seconds
-		}
+	for _, u := range t.sums(all, func(k goodput.Kind) string { return only(k.Use != goodput.Stopped, string(k.Use)) }) {
 		if u.Of == string(goodput.Productive) {
-			productive = u
+			s.GoodputPercent, s.DoubtPoints = u.SharePercent, hundredths(u.doubt())
 		}
-	}
-	if productive.Seconds > 0 {
-		s.GoodputPercent, s.DoubtPoints = hundredths(100*productive.Seconds/wanted), hundredths(100*productive.DoubtSeconds/wanted)
 	}
 	return s
-}
-
-// unpriced is an accelerator type that the prices do not name.
-func (t *goodputTeller) unpriced(k goodput.Kind) string {
-	if _, known := t.prices.Of(k.Accelerator, k.Spot); known || t.prices == nil {
-		return ""
-	}
-	return cmp.Or(k.Accelerator, "unknown type")
 }
 
 func hundredths(x float64) float64 { return math.Round(100*x) / 100 }
@@ -289,7 +271,7 @@ func points(percent, doubt float64) string {
 // printSums prints a table of sums.
 func printSums(p *terminal.Printer, title, of string, all []sum) {
 	printTable(p, title, mostRows, 3, []string{of, "time", "%", "chip-hours", "dollars"}, all, func(x sum) []string {
-		doubt := x.SharePercent * x.DoubtSeconds / x.Seconds
+		doubt := x.doubt()
 		if title != titleUses {
 			doubt *= 1 - x.SharePercent/100 // what is lost in all is as much in doubt
 		}
@@ -299,7 +281,7 @@ func printSums(p *terminal.Printer, title, of string, all []sum) {
 
 // workloadRow tells the goodput of a workload, and what took most of its time.
 func workloadRow(w workloadSum) []string {
-	row := []string{w.Workload, "unknown", "-", "-", events.Number(w.Step)}
+	row := []string{w.Workload, "unknown", "-", "-", events.Number(w.Step), orDash(w.Examples, number(int(w.Examples)))}
 	if w.Step > 0 {
 		row[1] = points(w.GoodputPercent, w.DoubtPoints) + " %"
 	}
@@ -308,9 +290,6 @@ func workloadRow(w workloadSum) []string {
 	}
 	return row
 }
-
-// about is how far the opening of an incident may be from the interruption that it tells of.
-const about = 30 * time.Minute
 
 // nameIncidents finds the incidents of interruptions in the ledger of a project: of each workload the one that opened nearest to its stop.
 func (t *goodputTeller) nameIncidents(ctx context.Context, project string, all []interruption) error {
@@ -330,11 +309,8 @@ func (t *goodputTeller) nameIncidents(ctx context.Context, project string, all [
 			if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 				return err
 			}
-			if open := w.OpenPast(t.Now()); open != nil {
-				past = append(past, *open)
-			}
-			least := about
-			for _, in := range past {
+			least := 30 * time.Minute // an incident may open at an announcement, or once somebody tells of the loss
+			for _, in := range w.Shown(t.Now()).Pasts(past) {
 				if off := in.Opened.Sub(b.At).Abs(); off <= least {
 					b.Incident, least = in.ID, off
 				}

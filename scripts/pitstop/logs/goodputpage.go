@@ -53,7 +53,7 @@ func cascade(s sheet) *page.Cascade {
 	var wanted []page.Step
 	for _, u := range s.Uses {
 		step := page.Step{
-			Name: useTexts[goodput.Use(u.Of)], Size: u.Seconds, Says: points(u.SharePercent, 100*u.DoubtSeconds/s.Seconds) + " %, " + terminal.SecondsText(u.Seconds),
+			Name: useTexts[goodput.Use(u.Of)], Size: u.Seconds, Says: points(u.SharePercent, u.doubt()) + " %, " + terminal.SecondsText(u.Seconds),
 		}
 		switch goodput.Use(u.Of) {
 		case goodput.Productive:

@@ -67,9 +67,8 @@ func (d verbs) recordCommand(c *cobra.Command, t teller) *cobra.Command {
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
 	f.StringVar(&o.html, "html", "", "write a page with pictures into this file, which fetches nothing")
 	cli.NamesFile(f, "html")
-	c.RunE = func(c *cobra.Command, files []string) error {
-		err := o.check(c, files)
-		if err != nil {
+	c.RunE = func(c *cobra.Command, files []string) (err error) {
+		if err = o.check(c, files); err != nil {
 			return err
 		}
 		var a account
@@ -93,9 +92,6 @@ func (d verbs) recordCommand(c *cobra.Command, t teller) *cobra.Command {
 	return c
 }
 
-// largest bounds the streams that are read at once.
-const largest = 256
-
 func (o record) check(c *cobra.Command, files []string) error {
 	verb, fromLog := c.Name(), c.Flags().Changed("project")
 	switch {
@@ -109,8 +105,8 @@ func (o record) check(c *cobra.Command, files []string) error {
 		return cli.Usage("--babysitter and --pitstop name a principal, as the log has it: name@PROJECT.iam.gserviceaccount.com")
 	case o.asJSON && o.html != "":
 		return cli.Usage("--html keeps the %s as a page: leave out --json", verb)
-	case len(files) > largest:
-		return cli.Usage("%s: %d files are more than the %d that it reads at once; join some of them", verb, len(files), largest)
+	case len(files) > 256: // all of them are open at once
+		return cli.Usage("%s: %d files are more than the 256 that it reads at once; join some of them", verb, len(files))
 	case fromLog:
 		return cli.CheckProject("--project", o.project)
 	}
@@ -188,10 +184,9 @@ func (o record) tell(c *cobra.Command, t teller, a account) error {
 
 // printRecord says of which record an account is.
 func printRecord(p *terminal.Printer, a account) {
-	const stamp = "Jan 2 2006 15:04"
 	when := "entries without a time"
 	if !a.From.IsZero() {
-		when = a.From.UTC().Format(stamp) + " to " + a.To.UTC().Format(stamp) + " UTC"
+		when = a.From.UTC().Format("Jan 2 2006 15:04") + " to " + a.To.UTC().Format("Jan 2 2006 15:04") + " UTC"
 	}
 	terminal.Print(p.Out, p.Paint(terminal.Bold, when)+" · "+terminal.Numbered(a.Entries, "entry", "entries")+", "+number(a.Used)+" of them about "+terminal.Numbered(a.Slices+a.Unnamed, "TPU"))
 	if a.Faults > 0 {
@@ -242,6 +237,14 @@ func seconds(s float64) string { return orDash(s, terminal.SecondsText(math.Roun
 
 // figure is a number with so many digits behind its point.
 func figure(digits int, x float64) string { return orDash(x, strconv.FormatFloat(x, 'f', digits, 64)) }
+
+// only is a text where something holds, and nothing where it does not.
+func only(holds bool, text string) string {
+	if !holds {
+		return ""
+	}
+	return text
+}
 
 // orDash is the text of a number, and a dash for nothing.
 func orDash(x float64, text string) string {

@@ -26,11 +26,8 @@ func (d verbs) reportCommand() *cobra.Command {
 	return d.recordCommand(c, &t)
 }
 
-// reportTeller tells what happened to TPUs.
-type reportTeller struct {
-	// every says that each loss is listed.
-	every bool
-}
+// reportTeller tells what happened to TPUs, with every loss or only the worst.
+type reportTeller struct{ every bool }
 
 func (t *reportTeller) tell(_ context.Context, p *terminal.Printer, a account) error {
 	if p.AsJSON {
@@ -93,11 +90,10 @@ func outcomes(s goodput.Sum) string {
 
 // chipHours are those of known size, and at least those of unknown size.
 func chipHours(known, atLeast float64) string {
-	text := figure(1, known+atLeast)
-	if atLeast > 0 && text != "-" {
-		text = ">= " + text
+	if atLeast > 0 {
+		return ">= " + figure(1, known+atLeast)
 	}
-	return text
+	return figure(1, known)
 }
 
 // printListed lists losses one by one: all of them where they are few, else those with the longest gaps.
@@ -111,10 +107,7 @@ func (t *reportTeller) printListed(p *terminal.Printer, all []goodput.Loss) {
 	}
 	names := []string{"lost (UTC)", "TPU", "type", "zone", "cause", "end", "chip-hours", "announced"}
 	printTable(p, title, 0, 5, names, list, func(l goodput.Loss) []string {
-		announced := "-"
-		if l.Announced {
-			announced = terminal.SecondsText(l.Lead) + " before"
-		}
+		announced := cmp.Or(only(l.Announced, terminal.SecondsText(l.Lead)+" before"), "-")
 		return []string{date(l.At), l.Slice, cmp.Or(l.Accelerator, "unknown"), l.Zone, words(l.Cause), endText(l), chipHours(l.ChipHours, l.ChipHoursAtLeast), announced}
 	})
 }
