@@ -83,7 +83,7 @@ func (s Site) time(r *http.Request, out *bytes.Buffer) error {
 		return err
 	}
 	for _, a := range t.accounts() {
-		every, atLeast := saving.Every(a.of, saving.Unsaved(a.of))
+		every, atLeast := saving.Every(*a.of, saving.Unsaved(*a.of))
 		if every == 0 || a.of.Training.Finished {
 			continue
 		}
@@ -92,7 +92,7 @@ func (s Site) time(r *http.Request, out *bytes.Buffer) error {
 			return err
 		}
 		price := policies.For(ctx, a.of.Label).ChipHourPrice
-		t.Saves = append(t.Saves, Saves{a.of.ID, saving.Of(a.of, every, atLeast, saving.HistoryOf(a.of, all, t.At), price)})
+		t.Saves = append(t.Saves, Saves{a.of.ID, saving.Of(*a.of, every, atLeast, saving.HistoryOf(*a.of, all, t.At), price)})
 		if len(t.Saves) == mostCurves {
 			break
 		}
@@ -133,7 +133,7 @@ func (s Site) readCounted(ctx context.Context, t *Time) error {
 
 // account is where the time of one workload went.
 type account struct {
-	of       view.Workload
+	of       *view.Workload
 	from, to time.Time
 	stops    []stop
 	// still are the times of its stops, and again that of steps that were done again.
@@ -171,8 +171,9 @@ var otherStages = [][2]string{
 
 // accounts are those of the workloads that were known in the time, the dearest first.
 func (t Time) accounts() (all []account) {
-	for _, w := range t.Workloads {
-		end, _ := endOf(w, t.To)
+	for i := range t.Workloads {
+		w := &t.Workloads[i]
+		end, _ := endOf(*w, t.To)
 		a := account{of: w, from: latest(t.From, w.Seen), to: earliest(end, t.To)}
 		if !a.to.After(a.from) {
 			continue
@@ -207,7 +208,7 @@ func (a *account) count(past []view.Past) {
 			}
 		}
 	}
-	if since := stillSince(a.of); !since.IsZero() {
+	if since := stillSince(*a.of); !since.IsZero() {
 		if s := add(view.Past{Workload: a.of.ID, Cause: unseen}, since, a.to); s != nil {
 			s.by = map[string]time.Duration{unseen: s.To.Sub(s.From)}
 		}
@@ -246,9 +247,9 @@ type Account struct {
 
 // Taken is a part of an account: a stage of the way back while the training stood still, or what was done again.
 type Taken struct {
-	Name, What string
-	Incidents  int
-	Time       time.Duration
+	Name, What    string
+	Interruptions int
+	Time          time.Duration
 }
 
 // Account adds the accounts up.
@@ -271,9 +272,9 @@ func sumOf(all []account) (sum Account) {
 		}
 	}
 	sum.Left = sum.Whole
-	take := func(name, what string, incidents int, d time.Duration) {
+	take := func(name, what string, times int, d time.Duration) {
 		if d > 0 {
-			sum.Taken, sum.Left = append(sum.Taken, Taken{name, what, incidents, d}), sum.Left-d
+			sum.Taken, sum.Left = append(sum.Taken, Taken{name, what, times, d}), sum.Left-d
 		}
 	}
 	for _, st := range stages {
@@ -329,13 +330,13 @@ func WriteTime(out io.Writer, t Time) error {
 	share := func(d time.Duration) string { return oneDecimal(100*d.Seconds()/max(1, sum.Whole.Seconds())) + " %" }
 	says := func(d time.Duration) string { return share(d) + ", " + events.Span(d) }
 	s.Cascade = &Cascade{Name: "cascade", Title: "From all time down to training", Whole: "all time", Left: Step{"training, as far as told", says(sum.Left), sum.Left.Seconds()}}
-	row := func(name, what, incidents string, d time.Duration) {
-		s.Sum = append(s.Sum, []string{name, what, incidents, events.Span(d), share(d)})
+	row := func(name, what, times string, d time.Duration) {
+		s.Sum = append(s.Sum, []string{name, what, times, events.Span(d), share(d)})
 	}
 	row("all time", "since each workload was first seen, until it was finished or left to its owner", "", sum.Whole)
 	for _, k := range sum.Taken {
 		s.Cascade.Taken = append(s.Cascade.Taken, Step{k.Name, says(k.Time), k.Time.Seconds()})
-		row(k.Name, k.What, strconv.Itoa(k.Incidents), k.Time)
+		row(k.Name, k.What, strconv.Itoa(k.Interruptions), k.Time)
 	}
 	row("training", "as far as incidents tell", "", sum.Left)
 	marks := s.addDearest(all)
@@ -370,6 +371,9 @@ func (s *shownTime) addDearest(all []account) map[string][]Mark {
 	marks := map[string][]Mark{}
 	for _, p := range stops[:min(len(stops), mostDearest)] {
 		away, again := events.Span(p.To.Sub(p.From)), "-"
+		if p.Cost.AtLeast {
+			away = ">= " + away
+		}
 		if p.again > 0 {
 			again = events.Span(p.again)
 		}

@@ -111,7 +111,7 @@ func TestThePageOfTheTimeSaysWhatItKnows(t *testing.T) {
 	text := html.UnescapeString(out.String())
 	for _, says := range []string{
 		"3 workloads, 2026-11-17 12:00 to 2026-11-21 12:00 UTC", "What no incident tells of counts as training", "pitstop goodput --project PROJECT",
-		`<th scope="row">done again</th><td data-name="what it is">steps that were lost, and had to be done once more</td><td data-name="incidents">1</td><td data-name="time">30 m 0 s</td>`,
+		`<th scope="row">done again</th><td data-name="what it is">steps that were lost, and had to be done once more</td><td data-name="interruptions">1</td><td data-name="time">30 m 0 s</td>`,
 		`<a href="/incident/demo/old/left">left</a>`, `<td data-name="away">6 h 0 m</td>`, "it saves every 3 h 0 m; " + because, do, "you are here", `href="/losses?from=2026-11-17"`,
 		`aria-current="page">Time</a>`,
 	} {
