@@ -720,8 +720,8 @@ func TestGoodputIsKeptAsAPage(t *testing.T) {
 	}
 }
 
-// TestGoodputNamesIncidents: of a project's log, the interruptions have the IDs under which the ledger knows them. Of several incidents
-// that is the one that opened nearest to the stop, open or over, if that was half an hour before or after it at the most.
+// TestGoodputNamesIncidents: of a project's log, the interruptions have the IDs under which the ledger knows them, open or over. Of several
+// incidents the nearest counts. One that opened more than half an hour away does not.
 func TestGoodputNamesIncidents(t *testing.T) {
 	t.Setenv("COLUMNS", "300")
 	b, _, clock, log := deploymenttest.LoggedCloud(t)
