@@ -66,10 +66,6 @@ type Account struct {
 	who   Who
 	begun events.Callers
 	lead  time.Duration
-	// Lost is called with each loss as soon as it is known how it ended.
-	lost func(Loss)
-	// Stopped is called with each interruption that is over, and at the end with those that are not; nil for nobody.
-	Stopped func(Interruption)
 
 	report   Report
 	machines map[key]*machine // a node also by what its workers have in common
@@ -82,19 +78,15 @@ type Account struct {
 	swept    time.Time
 	unsure   [doubts]int
 	clusters clusters
-	// workloads are by project and name, and by zone where two have one name. Dear are the dearest interruptions.
+	// workloads are by project and name, and by zone where two have one name.
 	workloads map[key]*workload
-	dear      []Interruption
 	sizes     map[string]int // in chips, by accelerator type
 }
 
-// New makes an account. A notice is in time when it came so much before the loss. Lost may be nil.
-func New(who Who, lead time.Duration, lost func(Loss)) *Account {
-	if lost == nil {
-		lost = func(Loss) {}
-	}
+// New makes an account. A notice is in time when it came so much before the loss.
+func New(who Who, lead time.Duration) *Account {
 	return &Account{
-		who: who, begun: events.Callers{}, lead: lead, lost: lost, machines: map[key]*machine{}, queues: map[key]*queue{},
+		who: who, begun: events.Callers{}, lead: lead, report: Report{Losses: []Loss{}}, machines: map[key]*machine{}, queues: map[key]*queue{},
 		byClass: map[Class]*Sum{}, byAgent: map[Agent]*Sum{}, ids: map[string]bool{},
 		clusters:  clusters{sets: map[key][]string{}, setOf: map[key]string{}, marked: map[key]*notice{}},
 		workloads: map[key]*workload{}, sizes: map[string]int{},

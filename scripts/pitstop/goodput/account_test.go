@@ -118,12 +118,12 @@ func line(t *testing.T, s string, n int) events.Entry {
 // of runs a record through an account.
 func of(t *testing.T, record string) (goodput.Report, []goodput.Loss) {
 	t.Helper()
-	var all []goodput.Loss
-	a := goodput.New(goodput.Who{Babysitters: []string{script}}, 20*time.Minute, func(l goodput.Loss) { all = append(all, l) })
+	a := goodput.New(goodput.Who{Babysitters: []string{script}}, 20*time.Minute)
 	for n, s := range strings.Split(strings.TrimSpace(record), "\n") {
 		a.Add(line(t, s, n))
 	}
-	return a.Report(), all
+	r := a.Report()
+	return r, r.Losses
 }
 
 // short is a loss in a few words.
@@ -590,7 +590,7 @@ func TestPercentiles(t *testing.T) {
 }
 
 func TestAnEntryTakenTwiceIsNoNews(t *testing.T) {
-	a := goodput.New(goodput.Who{}, 0, nil)
+	a := goodput.New(goodput.Who{}, 0)
 	for range 2 {
 		a.Add(line(t, "4 create n "+ann+" failed", 1))
 		a.Add(line(t, "4 terminate n", 2))
@@ -684,7 +684,7 @@ func FuzzAccount(f *testing.F) {
 
 // BenchmarkAccount adds entries as they come of a fleet that is lost and brought back by a script.
 func BenchmarkAccount(b *testing.B) {
-	a := goodput.New(goodput.Who{Babysitters: []string{script}}, 0, nil)
+	a := goodput.New(goodput.Who{Babysitters: []string{script}}, 0)
 	i := 0
 	for b.Loop() {
 		at := start.Add(time.Duration(i) * time.Second)

@@ -301,7 +301,7 @@ func (a *Account) recreated(m *machine, o Outcome, at time.Time) {
 	a.close(m, o, at)
 }
 
-// close ends a gap at a time and hands on the loss.
+// close ends a gap at a time: now it is a loss.
 func (a *Account) close(m *machine, o Outcome, at time.Time) {
 	g := m.gap
 	if o == Back && g.unseen {
@@ -325,7 +325,7 @@ func (a *Account) close(m *machine, o Outcome, at time.Time) {
 	a.recent = without(a.recent, m)
 	a.report.Total.add(l)
 	sum(a.byClass, Class{Cause: l.Cause, Zone: l.Zone, Generation: l.Generation}).add(l)
-	a.lost(l)
+	a.report.Losses = append(a.report.Losses, l)
 }
 
 // ended is the loss of a gap that ends so: what was lost, for how long, and who brought it back.

@@ -205,7 +205,7 @@ func play(seed int, measured bool) (truth map[goodput.Use]float64, examples floa
 			*a, *b = *b, *a
 		}
 	}
-	account := goodput.New(goodput.Who{}, 20*time.Minute, nil)
+	account := goodput.New(goodput.Who{}, 20*time.Minute)
 	for _, e := range h.entries {
 		account.Add(e)
 	}

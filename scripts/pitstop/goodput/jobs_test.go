@@ -100,12 +100,16 @@ func inCluster(t *testing.T, s string, n int) events.Entry {
 
 func ofJobs(t *testing.T, record ...string) (goodput.Report, []string) {
 	t.Helper()
-	var all []string
-	a := goodput.New(goodput.Who{}, 20*time.Minute, func(l goodput.Loss) { all = append(all, short(l)) })
+	a := goodput.New(goodput.Who{}, 20*time.Minute)
 	for n, s := range record {
 		a.Add(inCluster(t, s, n))
 	}
-	return a.Report(), all
+	r := a.Report()
+	var all []string
+	for _, l := range r.Losses {
+		all = append(all, short(l))
+	}
+	return r, all
 }
 
 func TestLossesOfJobs(t *testing.T) {

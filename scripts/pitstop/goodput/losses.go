@@ -3,8 +3,8 @@
 // over, and counts the losses that a notice announced in time. It cuts the time of each workload into uses, of which each moment
 // has one.
 //
-// It is pure: entries go in one after another in the order of their times, losses come out as soon as their end is known, the
-// sums at the end. Its memory is bounded by the workloads, the slices and the open gaps, not by the entries.
+// It is pure: entries go in one after another in the order of their times, and the report comes out at the end. Its memory is bounded by
+// the workloads, the slices and the losses, not by the entries.
 package goodput
 
 import (
@@ -194,10 +194,12 @@ type Notices struct {
 	Began int `json:"began"`
 }
 
-// Report is the whole report without the losses themselves.
+// Report is what a record says.
 type Report struct {
-	From time.Time `json:"from,omitzero"`
-	To   time.Time `json:"to,omitzero"`
+	// Losses stand in the order in which their ends became known.
+	Losses []Loss    `json:"losses"`
+	From   time.Time `json:"from,omitzero"`
+	To     time.Time `json:"to,omitzero"`
 	// Entries is how many were read, and Used how many say something about a slice. Elsewhere counts the losses of machines that are
 	// no workers of the Cloud TPU API and explain no Job.
 	Entries   int `json:"entries"`
@@ -218,9 +220,9 @@ type Report struct {
 	RunTimeLimits int `json:"run_time_limits"`
 	// TrainingExits counts the crew's words that training ended by itself; no TPU was lost by that.
 	TrainingExits int `json:"training_exits"`
-	// Workloads are the accounts of the workloads whose name an entry says, by their names. Dearest are the dearest interruptions.
-	Workloads []Workload     `json:"-"`
-	Dearest   []Interruption `json:"-"`
+	// Workloads are the accounts of the workloads whose name an entry says, by their names. Interruptions are theirs, the dearest first.
+	Workloads     []Workload     `json:"-"`
+	Interruptions []Interruption `json:"-"`
 	// LeadNeeded is how many seconds a notice has to come before the loss to be in time.
 	LeadNeeded float64 `json:"lead_needed_seconds"`
 	// Unsure lists in plain words the facts that the logs do not hold.

@@ -58,7 +58,10 @@ func (s *Sum) finish() {
 // Report ends the record and closes every open loss.
 func (a *Account) Report() Report {
 	a.report.To = a.now
-	a.report.Workloads, a.report.Dearest = a.spent()
+	a.report.Workloads = a.spent()
+	slices.SortFunc(a.report.Interruptions, func(x, y Interruption) int {
+		return cmp.Or(cmp.Compare(y.Lost(), x.Lost()), x.From.Compare(y.From), strings.Compare(x.Project, y.Project), strings.Compare(x.Workload, y.Workload))
+	})
 	var left []*machine
 	for k, m := range a.machines {
 		if m.gap != nil && m.key == k {

@@ -129,9 +129,6 @@ func (i Interruption) Lost() time.Duration {
 	return time.Duration(max(1, i.Chips)) * (i.Away + i.Again)
 }
 
-// dearest is how many interruptions are remembered, the dearest first.
-const dearest = 10
-
 // workload is what is known of a workload by now.
 type workload struct {
 	Workload
@@ -318,23 +315,11 @@ func (a *Account) mended(w *workload, at time.Time) {
 	b.To, b.Away = at, max(0, at.Sub(b.From))
 	w.Stops++
 	w.Away += b.Away
-	a.remember(*b)
+	a.report.Interruptions = append(a.report.Interruptions, *b)
 }
 
-// remember hands an interruption on, and keeps it if it is among the dearest.
-func (a *Account) remember(b Interruption) {
-	if a.Stopped != nil {
-		a.Stopped(b)
-	}
-	i, _ := slices.BinarySearchFunc(a.dear, b, func(x, y Interruption) int {
-		return cmp.Or(cmp.Compare(y.Lost(), x.Lost()), x.From.Compare(y.From), strings.Compare(x.Project, y.Project), strings.Compare(x.Workload, y.Workload))
-	})
-	a.dear = slices.Insert(a.dear, i, b)
-	a.dear = a.dear[:min(len(a.dear), dearest)]
-}
-
-// spent are the accounts all workloads at the end of the record, by their names, and the dearest interruptions.
-func (a *Account) spent() ([]Workload, []Interruption) {
+// spent are the accounts of all workloads at the end of the record, by their names.
+func (a *Account) spent() []Workload {
 	all := []Workload{}
 	for _, w := range a.workloads {
 		if len(w.slices) == 0 {
@@ -351,7 +336,7 @@ func (a *Account) spent() ([]Workload, []Interruption) {
 		a.spendUntil(w, a.now)
 		if b := w.broken; b != nil {
 			b.Away = max(0, a.now.Sub(b.From))
-			a.remember(*b)
+			a.report.Interruptions = append(a.report.Interruptions, *b)
 		}
 		w.Steps, w.Pace = w.step, w.pace
 		all = append(all, w.Workload)
@@ -359,5 +344,5 @@ func (a *Account) spent() ([]Workload, []Interruption) {
 	slices.SortFunc(all, func(v, w Workload) int {
 		return cmp.Or(strings.Compare(v.Project, w.Project), strings.Compare(v.Name, w.Name))
 	})
-	return all, a.dear
+	return all
 }

@@ -23,7 +23,7 @@ type told struct {
 }
 
 func newTold() *told {
-	return &told{Account: goodput.New(goodput.Who{}, 20*time.Minute, nil)}
+	return &told{Account: goodput.New(goodput.Who{}, 20*time.Minute)}
 }
 
 // says adds an entry about the node at a time.
@@ -81,8 +81,8 @@ func TestAPerfectSaveHidesNoOutage(t *testing.T) {
 	if math.Abs(got[goodput.Productive]-76.05) > 0.01 || got[goodput.Again] > 0 {
 		t.Errorf("%.3f percent are productive, and %.3f are done again; want 76.05 and 0", got[goodput.Productive], got[goodput.Again])
 	}
-	if len(r.Dearest) != 1 || r.Dearest[0].Away != 630*time.Second || r.Dearest[0].Cause != events.CausePreemption {
-		t.Errorf("interruptions %+v", r.Dearest)
+	if len(r.Interruptions) != 1 || r.Interruptions[0].Away != 630*time.Second || r.Interruptions[0].Cause != events.CausePreemption {
+		t.Errorf("interruptions %+v", r.Interruptions)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestAJobUnderInjectedFaults(t *testing.T) {
 // TestTheSlowestSliceHoldsUpAll: of two slices of a queued resource one is lost. The workload waits with it, and the lines of the slice
 // with the fewest steps count. A line of the attempt before comes late.
 func TestTheSlowestSliceHoldsUpAll(t *testing.T) {
-	a := goodput.New(goodput.Who{}, 20*time.Minute, nil)
+	a := goodput.New(goodput.Who{}, 20*time.Minute)
 	id := 0
 	add := func(minute float64, e events.Entry) {
 		id++
@@ -199,8 +199,8 @@ func TestTheSlowestSliceHoldsUpAll(t *testing.T) {
 			t.Errorf("%s: %.2f minutes, want %g", u, minutes[u], want)
 		}
 	}
-	if len(r.Dearest) != 1 || r.Dearest[0].Chips != 32 || r.Dearest[0].Away != 24*time.Minute || r.Dearest[0].Again != 16*time.Minute {
-		t.Errorf("interruptions %+v", r.Dearest)
+	if len(r.Interruptions) != 1 || r.Interruptions[0].Chips != 32 || r.Interruptions[0].Away != 24*time.Minute || r.Interruptions[0].Again != 16*time.Minute {
+		t.Errorf("interruptions %+v", r.Interruptions)
 	}
 }
 
@@ -290,13 +290,13 @@ func TestALineMakesNoTime(t *testing.T) {
 		if w := r.Workloads[0]; sum != r.To.Sub(w.First) || w.Pace < 0 || w.Stepped < 0 || w.Away < 0 || w.Away > sum {
 			t.Errorf("%s: %v in the account of %v: %+v", name, sum, r.To.Sub(w.First), w)
 		}
-		for _, b := range r.Dearest {
+		for _, b := range r.Interruptions {
 			if b.From.After(r.To) || b.To.After(r.To) || b.Away < 0 || b.Again < 0 {
 				t.Errorf("%s: interrupted %+v", name, b)
 			}
 		}
-		if name == "a minute ahead" && len(r.Dearest) != 1 {
-			t.Errorf("%s: %d interruptions", name, len(r.Dearest))
+		if name == "a minute ahead" && len(r.Interruptions) != 1 {
+			t.Errorf("%s: %d interruptions", name, len(r.Interruptions))
 		}
 	}
 }

@@ -194,7 +194,7 @@ func (t *goodputTeller) sheetOf(a account) sheet {
 			unsplit++
 		}
 	}
-	for _, b := range a.Dearest {
+	for _, b := range a.dearest() {
 		s.Interruptions = append(s.Interruptions, interruption{
 			b.From, b.Project, b.Workload, b.Zone, b.Cause, b.Away.Seconds(), b.Again.Seconds(), !b.To.IsZero(), hundredths(float64(b.Chips) * (b.Away + b.Again).Hours()), "",
 		})

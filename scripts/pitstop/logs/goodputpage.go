@@ -88,13 +88,13 @@ func lostMost(r goodput.Report) []goodput.Workload {
 func strips(r account, of []goodput.Workload) *page.Strips {
 	s := &page.Strips{Name: "strips", Title: "When each workload stood still", From: r.From, To: r.To}
 	still := map[string][]page.Stretch{}
-	for _, b := range r.stops {
+	for _, b := range r.Interruptions {
 		id := b.Project + "/" + b.Workload
 		still[id] = append(still[id], page.Stretch{From: b.From, To: b.From.Add(b.Away)})
 	}
 	for _, w := range of {
 		lane := page.Strip{Name: w.Name, Since: w.First, Still: still[w.Project+"/"+w.Name]}
-		for _, b := range r.Dearest {
+		for _, b := range r.dearest() {
 			if b.Project == w.Project && b.Workload == w.Name {
 				lane.Marks = append(lane.Marks, page.Mark{At: b.From, Kind: page.Trouble, Says: terminal.CauseText(b.Cause) + ", " + events.Span(b.Away) + " away"})
 			}

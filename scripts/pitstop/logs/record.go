@@ -32,15 +32,18 @@ type record struct {
 	html    string
 }
 
-// account is all that a record says. Its losses stand in the order in which their ends became known.
+// account is all that a record says.
 type account struct {
-	Losses []goodput.Loss `json:"losses"`
 	goodput.Report
 	Faults int `json:"faults"`
 
 	// project is the one whose log was read; empty for files.
 	project string
-	stops   []goodput.Interruption
+}
+
+// dearest are the interruptions that cost most.
+func (a account) dearest() []goodput.Interruption {
+	return a.Interruptions[:min(len(a.Interruptions), 10)]
 }
 
 // teller tells an account: in words or as an object, and as a page with pictures beside the same words.
@@ -148,8 +151,7 @@ func (o record) read(ctx context.Context, sources []entries.Source, bar *termina
 	for i := range sources {
 		all.lines = append(all.lines, &timeline{source: work.Stream(ctx, sources[i:i+1], bar, entries.RunsAtOnce(len(sources))), fault: f.Add})
 	}
-	book := goodput.New(o.who, o.lead, func(l goodput.Loss) { a.Losses = append(a.Losses, l) })
-	book.Stopped = func(b goodput.Interruption) { a.stops = append(a.stops, b) }
+	book := goodput.New(o.who, o.lead)
 	for {
 		e, err := all.next(ctx)
 		switch {
