@@ -90,9 +90,10 @@ func (t *turn) decide(e evidence.Evidence, news, opened bool) (changed bool) {
 	return t.carryOut(d, plan, x, tell) || kept
 }
 
-// unread holds everything back while the policy cannot be read, and reports whether that is news. The next tick tries again.
+// unread holds everything back while the policy cannot be read, and reports whether that is news. The next tick tries again. Other evidence holds back
+// only what is not held at this moment: no decision counts the time since the last tick as time to act.
 func (t *turn) unread(ticks bool) bool {
-	if t.w.Incident == nil || t.p.Unreadable == "" || !ticks && t.w.isHeld(t.now) {
+	if t.w.Incident == nil || t.p.Unreadable == "" || !ticks && t.w.holdsAt(t.now) {
 		return false
 	}
 	return t.w.hold(Hold{From: t.now, Until: t.now.Add(time.Minute), Code: reason.CodePolicyUnreadable, Why: "the policy cannot be read: " + t.p.Unreadable}, time.Minute) // a tick may be lost

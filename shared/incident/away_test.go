@@ -47,6 +47,21 @@ func TestAnUnreadablePolicyHoldsThroughTicksThatAreLate(t *testing.T) {
 	}
 }
 
+// TestNoTimePassesBetweenTheTicksOfAnUnreadablePolicy: what is learned between them ends no wait that the next tick would take up again.
+func TestNoTimePassesBetweenTheTicksOfAnUnreadablePolicy(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "llama-8b").under("everything").goes("lost")
+	n.now = n.awaited().Add(-20 * time.Second)
+	n.under("unreadable").tick()
+	for range 3 {
+		n.now = n.now.Add(2*time.Minute - time.Second)
+		if got := n.goes("no crew").stands(nil); got != "deleting" {
+			t.Fatalf("between two ticks it stands at %q:\n%s", got, n.tale())
+		}
+		n.tick()
+	}
+}
+
 // TestAWatchedSliceWithoutACrewIsBackOnceItIsUsable: nothing tells more.
 func TestAWatchedSliceWithoutACrewIsBackOnceItIsUsable(t *testing.T) {
 	t.Parallel()

@@ -55,6 +55,12 @@ func (w *Workload) isHeld(now time.Time) bool {
 	return n > 0 && !w.Holds[n-1].Until.Add(bounds.RequestFor).Before(now)
 }
 
+// holdsAt reports whether calls are held back at that very moment.
+func (w *Workload) holdsAt(now time.Time) bool {
+	n := len(w.Holds)
+	return n > 0 && now.Before(w.Holds[n-1].Until)
+}
+
 // maxHolds bounds how many holds are remembered apart.
 const maxHolds = 16
 
