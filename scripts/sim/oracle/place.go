@@ -202,21 +202,30 @@ func (c *Checks) tooEarlyIn(all []named, f world.SliceConfig, p policy.Policy, a
 const turnSlack = 10 * time.Minute
 
 // askedIn is when a place was asked first for a slice since a moment, or refused any slice shortly before; zero for never. A place that gave the
-// slice, and lost it before it could be used, has refused it too.
+// slice, and lost it before it could be used, has refused it too. One in which an order stood at that moment is asked from then on.
 func (c *Checks) askedIn(f world.SliceConfig, at view.Place, since time.Time) (first time.Time) {
 	for _, o := range c.Fleet {
-		for _, d := range c.past[o.Name] {
+		for i, d := range c.past[o.Name] {
 			from := since
 			if d.kind == turnedOff { // which the next ones are told
 				from = since.Add(-ledger.StockoutFor)
 			}
 			asked := d.kind == turnedOff || d.kind == ordered && o.Name == f.Name
+			if d.kind == ordered && d.at.Before(since) && stillWaited(c.past[o.Name][i+1:], since) {
+				d.at = since
+			}
 			if asked && d.by == world.Ours(c.Project) && d.place == at && !d.at.Before(from) && (first.IsZero() || d.at.Before(first)) {
 				first = d.at
 			}
 		}
 	}
 	return first
+}
+
+// stillWaited reports whether an order of a slice waited still at a moment, by what came after it.
+func stillWaited(after []deed, until time.Time) bool {
+	ends := []deedKind{ordered, removed, turnedOff, usable, broken, gone}
+	return !slices.ContainsFunc(after, func(d deed) bool { return d.at.Before(until) && slices.Contains(ends, d.kind) })
 }
 
 // fits reports whether the training on a slice could go on in another shape.

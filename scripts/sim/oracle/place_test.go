@@ -50,6 +50,10 @@ func TestPlacesAreAskedInTheirOrder(t *testing.T) {
 		"two losses far apart":                        {"1 lost " + spotA + ", 2 removed " + spotA + ", 9 usable " + spotA + ", 90 lost " + spotA + ", 91 removed " + spotA, 93, spotA, ""},
 		"made in vain by the incident before":         {"-30 ordered " + spotB, 5, spotB, ""},
 		"made in vain before it was usable":           {"-90 ordered " + spotB + ", -45 usable " + spotA, 5, spotB, "a Spot as v5litepod-16 comes before it"},
+		"an order of before that waits still":         {"-30 ordered " + spotA, 5, spotB, ""},
+		"an order of before that was withdrawn":       {"-30 ordered " + spotA + ", -20 removed " + spotA, 5, spotB, "a Spot as v5litepod-16 comes before it"},
+		"an order of before that was refused":         {"-30 ordered " + spotA + ", -20 refused " + spotA, 5, spotB, "a Spot as v5litepod-16 comes before it"},
+		"an order of before, and too early":           {"-130 ordered " + spotA + ", 2 refused " + spotB, 60, demandA, "refused for 1 h 0 m of 2 h 0 m"},
 		"one loss, shown twice":                       {"1 lost " + spotA + ", 2 lost " + spotA + ", 3 removed " + spotA, 5, spotA, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +68,7 @@ func TestPlacesAreAskedInTheirOrder(t *testing.T) {
 					API: cloudtputest.New(cloudtputest.Config{Zones: zones}),
 				},
 				fleetOf: map[string][]world.SliceConfig{"demo/llama": {f}, "demo/other": {other}}, shape: map[string]string{"llama": f.Accelerator},
-				past: map[string][]deed{"llama": {{at: noon.Add(-time.Hour), kind: usable, zone: "a", place: placeOf(t, spotA)}}}, of: map[string]*record{},
+				past: map[string][]deed{"llama": {{at: noon.Add(-3 * time.Hour), kind: usable, zone: "a", place: placeOf(t, spotA)}}}, of: map[string]*record{},
 			}
 			checks.record("demo/llama").opened = noon
 			checks.happened(t, noon, c.past)
