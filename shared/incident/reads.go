@@ -236,16 +236,17 @@ func (w *Workload) expectsSteps() bool {
 	return !theirs && !slices.ContainsFunc(w.Slices, idle)
 }
 
-// listenAt is when somebody has to look whether the crew of a slice would save before what is announced; zero for never.
+// listenAt is when somebody has to look whether the crew of a slice would save before what is announced; zero for never, and once that is over.
 func (d *diagnosis) listenAt(s *slot) time.Time {
-	word := d.notice(s).LastWord
+	n := d.notice(s)
+	word, again := n.LastWord, s.Heard.At.Add(bounds.ListenEvery)
 	switch {
 	case d.in != nil || d.w.Watched || s.Condition != evidence.Ready || d.preparesAt(s, word).IsZero():
 		return time.Time{}
 	case s.Heard.At.Before(word):
 		return word
-	case d.w.deaf(s.Slot) != "":
-		return s.Heard.At.Add(bounds.ListenEvery)
+	case d.w.deaf(s.Slot) != "" && !isPast(n.Notice, again):
+		return again
 	}
 	return time.Time{}
 }

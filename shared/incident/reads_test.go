@@ -124,6 +124,25 @@ func TestWhatWasReadIsNotReadAgainAtOnce(t *testing.T) {
 	}
 }
 
+// TestNobodyListensForACrewBeforeWhatIsLongOver: maintenance may pass without a word of its end.
+func TestNobodyListensForACrewBeforeWhatIsLongOver(t *testing.T) {
+	t.Parallel()
+	n := at(t, "everything", true, "log pending", crewless)
+	n.w.Slices[0].Spoke = time.Time{}
+	listened := 0
+	for range 30 {
+		for _, r := range n.w.Reads(n.now).Of(incident.ReadSaver, "") {
+			n.give(evidence.Beat{Origin: n.reading(), Slice: r.Slice, Incarnation: r.Life})
+			listened++
+		}
+		n.now = n.now.Add(bounds.ListenEvery)
+	}
+	n.tick()
+	if due := n.w.Due(); listened < 6 || listened > 12 || !due.IsZero() || len(n.w.Reads(n.now)) > 0 {
+		t.Errorf("after 30 hours it was listened for %d times, and the next time is %v:\n%v", listened, due, n.w.Reads(n.now))
+	}
+}
+
 // TestTheAnswersOfTheAuditLog: a stop may have happened long before it was seen, an end not, and silence counts once late entries have come.
 func TestTheAnswersOfTheAuditLog(t *testing.T) {
 	t.Parallel()
