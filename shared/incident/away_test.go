@@ -1,6 +1,7 @@
 package incident_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -88,12 +89,17 @@ func TestACreationThatFailsTakesNoSliceBack(t *testing.T) {
 	}
 }
 
-// TestNothingIsCleanedUpUnderAPolicyThatAllowsNothing: a person hears of what is left.
+// TestNothingIsCleanedUpUnderAPolicyThatAllowsNothing: a person hears at once of what is left, for nothing comes of it any more.
 func TestNothingIsCleanedUpUnderAPolicyThatAllowsNothing(t *testing.T) {
 	t.Parallel()
-	n := multi(t, true).goes("a lost, does delete, a gone, does create, a read ours, b lost")
-	n.under("watch").goes("5h")
-	if got, e := n.stands(n.sent), n.ended(); got != "escalated" || e.Code != reason.CodePolicyNo {
-		t.Errorf("it stands at %q, by %s:\n%s", got, e.Code, n.tale())
+	for name, c := range map[string]struct{ path, then string }{
+		"a slice that came, without another one": {"a lost, does delete, a gone, does create, a read ours, b lost", "2m"},
+		"an order that waits in its queue":       {"a lost, b lost, does delete, a gone, b gone, does create, done create, a read ordered", "2m"},
+		"a creation, once it has brought one":    {"a lost, does delete, a gone, does create", "2m, a read ours made"},
+	} {
+		n := multi(t, true).goes(c.path).under("watch").goes(c.then)
+		if got, e := n.stands(nil), n.ended(); got != "escalated" || e.Code != reason.CodePolicyNo || !strings.Contains(e.Advice.String(), "pitstop-incident=") || len(n.sent) > 0 {
+			t.Errorf("%s: it stands at %q, by %s, with %q:\n%s", name, got, e.Code, e.Advice, n.tale())
+		}
 	}
 }

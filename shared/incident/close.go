@@ -19,7 +19,7 @@ func (d *diagnosis) end(x *effects, t *teller, e End) {
 	if in.Ending == nil {
 		e.At = d.now
 		in.Ending = &e
-		if next := diagnose(d.p, w, d.now); next.leavesBehind() {
+		if next := diagnose(d.p, w, d.now); next.leavesBehind(e) {
 			plan := next.plan()
 			if plan.End == nil {
 				t.step(plan)

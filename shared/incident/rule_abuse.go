@@ -23,7 +23,7 @@ func (d *diagnosis) stopForAbuse() *Step {
 	}
 	until := d.by(d.in.Ending.At, bounds.ClearFor)
 	switch {
-	case !d.leavesBehind():
+	case !d.leavesBehind(*d.in.Ending):
 		return ends(*d.in.Ending)
 	case d.over(until):
 		return escalate(reason.CodeAbuse, story.AbuseLeft.With(), story.DeleteLabelled.With(d.in.ID))

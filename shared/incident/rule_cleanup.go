@@ -32,7 +32,7 @@ func (d *diagnosis) cleanUp() *Step {
 		}
 	}
 	switch {
-	case s.Wants == nil && !d.leavesBehind():
+	case s.Wants == nil && !d.leavesBehind(*d.in.Ending):
 		return ends(*d.in.Ending)
 	case s.Wants != nil && d.watchOnly():
 		return escalate(reason.CodePolicyNo, story.UnderSwitch.With(s.Why.String(), d.w.Forbids("", policy.No, d.p)), story.DeleteLabelled.With(d.in.ID))
@@ -89,13 +89,13 @@ func (in *Incident) isAboutLate(s *slot) bool {
 
 // leavesBehind reports whether an end that does not resume the training leaves something behind that our own calls made, or may still make. What
 // lacks only its admission is left to the person who has to act.
-func (d *diagnosis) leavesBehind() bool {
-	unsaved := d.in.Ending.Code == reason.CodeUnverified // what still lives, and is saved nowhere
-	if d.in.Ending.Outcome == view.Resumed || unsaved || d.w.provider().trainsUnasked {
+func (d *diagnosis) leavesBehind(e End) bool {
+	unsaved := e.Code == reason.CodeUnverified // what still lives, and is saved nowhere
+	if e.Outcome == view.Resumed || unsaved || d.w.provider().trainsUnasked {
 		return false
 	}
-	making := slices.ContainsFunc(d.w.Effects, func(x Effect) bool { return d.mayBring(x) || d.mayTake(x) })
-	unfinished := d.in.Ending.Outcome == view.Released || len(d.those(func(s *slot) bool { return s.replace })) > 0
+	making := slices.ContainsFunc(d.w.Effects, func(x Effect) bool { return d.mayBring(x) || d.mayTake(x, e) })
+	unfinished := e.Outcome == view.Released || len(d.those(func(s *slot) bool { return s.replace })) > 0
 	return making || unfinished && len(d.those(d.isLeftover)) > 0 || len(d.surplus(story.Reason{})) > 0
 }
 
@@ -121,8 +121,8 @@ func (s *Slot) surplus() *Life {
 }
 
 // mayTake reports whether a deletion of the clean-up may still do its work, whatever its slice turned out to do.
-func (d *diagnosis) mayTake(x Effect) bool {
-	return x.Action == events.ActionDelete && !x.First.Before(d.in.Ending.At) && d.w.mayAct(&x) && !d.w.isDone(&x)
+func (d *diagnosis) mayTake(x Effect, e End) bool {
+	return x.Action == events.ActionDelete && !x.First.Before(e.At) && d.w.mayAct(&x) && !d.w.isDone(&x)
 }
 
 // mayBring reports whether a creation may still bring something that no reading has shown yet.

@@ -91,12 +91,14 @@ func (d *diagnosis) watch() *Step {
 	if d.in.Status.Label == view.Watching {
 		since = d.in.Status.Since
 	}
-	until := d.by(since, bounds.WatchFor)
+	until, e := d.by(since, bounds.WatchFor), End{Outcome: view.Observed, Code: reason.CodeWatchOnly, Reason: story.AllowsNothing.With(), At: d.now}
 	switch deletes := d.deletesBy(); {
 	case !d.watchOnly():
 		return nil
 	case !deletes.IsZero(): // under a policy that was tightened since
 		return wait(d.in.Status.Label, story.AllowsNothing.With(), deletes)
+	case d.in.hasMade() && d.leavesBehind(e): // it costs something, or will, and the policy lets nothing come of it any more
+		return ends(e)
 	case d.prepares():
 		return d.watchMaintenance()
 	}
