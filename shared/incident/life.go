@@ -74,6 +74,8 @@ type Life struct {
 	Maker   string    `json:"maker,omitzero"`
 	Ordered time.Time `json:"ordered,omitzero"`
 	Granted time.Time `json:"granted,omitzero"`
+	// Unwithdrawn is Ordered of an order that could not be withdrawn: its provider has refused that for good.
+	Unwithdrawn time.Time `json:"unwithdrawn,omitzero"`
 	// EndedBy is the incident whose call ended it. Released is when its owner deleted it or took it over.
 	EndedBy  string    `json:"ended_by,omitzero"`
 	Released time.Time `json:"released,omitzero"`

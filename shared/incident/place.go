@@ -249,9 +249,10 @@ func (d *diagnosis) nextTurn(s *slot, apart bool) (at view.Place, from time.Time
 	return view.Place{}, time.Time{}
 }
 
-// isQueued reports whether an order of ours waits in a queue, which may be withdrawn. What was granted may not, nor what has brought a slice.
+// isQueued reports whether an order of ours waits in a queue, which may be withdrawn. What was granted may not, nor what has brought a slice. One whose
+// withdrawal was refused for good waits on where it is.
 func (d *diagnosis) isQueued(s *slot) bool {
-	waits := s.create != nil && !s.Ordered.IsZero() && s.Granted.IsZero() && !d.w.provider().staysInPlace
+	waits := s.create != nil && !s.Ordered.IsZero() && s.Granted.IsZero() && !s.Unwithdrawn.Equal(s.Ordered) && !d.w.provider().staysInPlace
 	return waits && !slices.ContainsFunc(s.create.all(), func(name string) bool { return d.w.life(name).exists() })
 }
 

@@ -125,6 +125,26 @@ func TestWhatWasGrantedStays(t *testing.T) {
 	}
 }
 
+// TestAnOrderThatCannotBeWithdrawnWaitsOn: it may still bring the slice, and people are told once why it stays.
+func TestAnOrderThatCannotBeWithdrawnWaitsOn(t *testing.T) {
+	t.Parallel()
+	later := demand
+	later.After = 2 * time.Hour
+	for _, class := range []string{"invalid", "permission"} {
+		n := inQueueUnder(t, nil, later)
+		n.untilWithdrawn()
+		if n.goes(class + " delete"); n.stands(nil) != "creating" || n.isWanted(events.ActionDelete) || n.untilWithdrawn() != day {
+			t.Errorf("%s: it stands at %q:\n%s", class, n.stands(nil), n.tale())
+		}
+		if told := strings.Count(n.tale(), "the call failed | "+class); told != 1 {
+			t.Errorf("%s: it is told %d times:\n%s", class, told, n.tale())
+		}
+		if n.goes("read ours, do, started, 1m, steps"); n.ended().Outcome != view.Resumed {
+			t.Errorf("%s: it has come:\n%s", class, n.tale())
+		}
+	}
+}
+
 // TestAnOrderThatHasBroughtASliceStays: its other slice was last read while all of it waited.
 func TestAnOrderThatHasBroughtASliceStays(t *testing.T) {
 	t.Parallel()

@@ -94,8 +94,16 @@ func (f *facts) fails(x *Effect, failure evidence.Failure) {
 	f.cannot(x)
 }
 
-// cannot records what a failure says beyond its call: that the lease is implausible, or that no request for a save can be delivered.
+// cannot records what a failure says beyond its call: that the lease is implausible, that an order cannot be withdrawn, or that no request for a save
+// can be delivered.
 func (f *facts) cannot(x *Effect) {
+	if x.Action == events.ActionDelete && x.refusedForGood() {
+		for _, name := range x.all() {
+			if l := f.w.life(name); !l.exists() {
+				l.Unwithdrawn = l.Ordered
+			}
+		}
+	}
 	if x.Last.Code == reason.CodeLeaseDoubted {
 		f.w.Lease.Doubted = f.now
 	}
