@@ -63,6 +63,23 @@ func TestNoTimePassesBetweenTheTicksOfAnUnreadablePolicy(t *testing.T) {
 	}
 }
 
+// TestNobodyIsToldAgainOfAPolicyThatStaysUnreadable: nothing is read anew for an attempt that nobody may ask for, before somebody may.
+func TestNobodyIsToldAgainOfAPolicyThatStaysUnreadable(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "llama-8b").under("everything").goes("exit 139, finished, 30m").under("unreadable")
+	for range 120 {
+		if n.passes(time.Minute); n.isWanted(events.ActionHear) {
+			n.goes("no verdict hear")
+		}
+	}
+	if told := strings.Count(n.tale(), "wait for another attempt"); told != 1 {
+		t.Errorf("it is told %d times:\n%s", told, n.tale())
+	}
+	if n.under("everything").passes(time.Minute); !n.isWanted(events.ActionHear) || n.isWanted(events.ActionRestart) {
+		t.Errorf("once the policy can be read, nobody asks for the verdict first:\n%s", n.tale())
+	}
+}
+
 // TestAWatchedSliceWithoutACrewIsBackOnceItIsUsable: nothing tells more.
 func TestAWatchedSliceWithoutACrewIsBackOnceItIsUsable(t *testing.T) {
 	t.Parallel()

@@ -72,11 +72,11 @@ func (d *diagnosis) anotherAttempt(why story.Reason) *Step {
 }
 
 // hasNoAttempt leaves the training to a person once its budgets are spent, unless the verdict says otherwise; nil where another attempt may be
-// asked for. Nothing is read anew while a person is asked: their yes has it read.
+// asked for. Nothing is read anew while a person is asked, or while the policy cannot be read: what lets the attempt be has it read.
 func (d *diagnosis) hasNoAttempt(why story.Reason) *Step {
 	spent, today := d.isSpent(events.ActionRestart)
-	asks := d.in.Status.Asks == events.ActionRestart && !d.in.isGranted()
-	if spent || d.w.mayBeFinished() && !asks {
+	waits := d.p.Unreadable != "" || d.in.Status.Asks == events.ActionRestart && !d.in.isGranted()
+	if spent || d.w.mayBeFinished() && !waits {
 		if s := d.hears(view.Resuming, why, before(d.now, bounds.HearFor)); s != nil {
 			return s
 		}
