@@ -115,18 +115,23 @@ func (c *crew) tell(now time.Time) {
 		c.leader.Progress(c.step.n, c.saved())
 		first := c.step.reported < 0 // of an attempt: it is told at once
 		if (c.every("report", c.Times.Report, now) || first) && c.step.n > c.step.reported {
-			c.step.reported = c.step.n
-			rate := c.examplesPerSecond()
-			r := events.CrewReport{Report: events.ReportProgress, Workers: c.leader.Heard(now), ExamplesPerSecond: rate}
-			if rate > 0 && c.primary() {
-				m := c.measured()
-				r.Measured = &m
-			}
-			c.report(now, r)
+			c.tellStep(now, c.child.Attempt)
 			c.keepSpeed(now, c.child.Attempt)
 		}
 	}
 	c.putGuest(now)
+}
+
+// tellStep reports the last step of an attempt.
+func (c *crew) tellStep(now time.Time, attempt int) {
+	c.step.reported = c.step.n
+	rate := c.examplesPerSecond()
+	r := events.CrewReport{Report: events.ReportProgress, Attempt: attempt, Workers: c.leader.Heard(now), ExamplesPerSecond: rate}
+	if rate > 0 && c.primary() {
+		m := c.measured()
+		r.Measured = &m
+	}
+	c.report(now, r)
 }
 
 // The crew puts the guest attribute at most putsAMinute times, half of what the metadata server takes from all programs

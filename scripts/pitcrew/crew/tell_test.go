@@ -97,6 +97,29 @@ func TestAStartTellsSinceWhenTheCrewWaitedForIt(t *testing.T) {
 	}
 }
 
+// TestAnAttemptThatIsStoppedTellsHowFarItCame: the crew ends it for the lease, or with its machine. Of one that fails another report tells.
+func TestAnAttemptThatIsStoppedTellsHowFarItCame(t *testing.T) {
+	for stopped, want := range map[bool]int{true: 1, false: 0} {
+		d := decidingCrew(t)
+		d.plan = agree.Plan{Attempt: 2, Run: true}
+		d.child = &child.Child{Record: child.Record{Attempt: 2, Began: d.now.Add(-time.Hour)}}
+		d.ProgressFile = "step"
+		for n := range int64(3) {
+			d.stepOf(d.child, progressed{n: 70 + n, at: d.now.Add(time.Duration(n) * time.Minute)})
+		}
+		d.step.reported = 71
+		if stopped {
+			d.stopping = &stopping{why: "the lease names attempt 3"}
+		}
+		d.ended(d.child, progressed{n: 73, at: d.now.Add(3 * time.Minute)})
+		told := `"report":"progress","project":"demo","zone":"us-west4-a","node":"llama","hostname":"t1v-n-bbbbbbbb-w-0","worker":0,"attempt":2,` +
+			`"step":73,"step_at":"2026-03-01T12:03:00Z","first_step":70,"first_step_at":"2026-03-01T12:00:00Z","steps_seconds":180`
+		if lines := d.lines(); strings.Count(lines, told) != want || strings.Count(lines, "progress") != want {
+			t.Errorf("stopped %t: %s", stopped, lines)
+		}
+	}
+}
+
 // TestNobodyGivesUpInSilence: the first attempt of a single worker has a last word, too, which says what comes next.
 func TestNobodyGivesUpInSilence(t *testing.T) {
 	for stays, next := range map[bool]string{

@@ -254,6 +254,9 @@ func (c *crew) ended(t *child.Child, p progressed) {
 		Told:        c.told != nil || c.saver.Told(now.Add(-c.Times.Recent)),
 		Maintenance: c.announced.near(now, c.Times.Recent),
 	}
+	if class := restart.Classify(e, when); c.leader != nil && c.step.n > c.step.reported && (class == restart.Stopped || class == restart.Saved) {
+		c.tellStep(now, t.Attempt) // no other report tells how far this attempt came
+	}
 	// A signal of pitcrew's own looks like one that a person has typed.
 	own := c.stopping != nil
 	saving := c.saving(now)
