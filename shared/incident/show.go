@@ -115,6 +115,11 @@ func (w *Workload) shownTraining() view.Training {
 	if v.Finished {
 		v.FinishedAt = t.Verdict.At
 	}
+	for _, r := range t.Runs {
+		if pace := r.pace(); pace > 0 && !r.Early {
+			v.StepSeconds = pace.Seconds()
+		}
+	}
 	for i := range w.Slices {
 		v.Spoke = later(v.Spoke, later(w.Slices[i].Spoke, w.Slices[i].Heard.Seen))
 	}

@@ -112,6 +112,8 @@ type Habit struct {
 	GainPoints  float64 `json:"gain_points"`
 	GainLeast   float64 `json:"gain_least_points"`
 	GainMost    float64 `json:"gain_most_points"`
+	// StepSeconds is how long a step takes; 0 is not known.
+	StepSeconds float64 `json:"step_seconds,omitzero"`
 	// ChipHours a month are what that gain is worth, and Dollars their price; 0 where that is not known.
 	ChipHours float64 `json:"chip_hours_a_month,omitzero"`
 	Dollars   float64 `json:"dollars_a_month,omitzero"`
@@ -142,7 +144,7 @@ func Of(w view.Workload, every time.Duration, atLeast bool, h History, price flo
 	a := r.Weigh(rounded(best + save))
 	s := Habit{
 		EverySeconds: every.Seconds(), AtLeast: atLeast, BestSeconds: a.Every.Seconds(), GainPoints: tenth(a.Gain), GainLeast: tenth(a.Least), GainMost: tenth(a.Most),
-		SaveSeconds: save.Seconds(), SavesTimed: timed, Losses: h.Losses, TrainedSeconds: h.Trained.Seconds(), Record: r,
+		StepSeconds: w.Training.StepSeconds, SaveSeconds: save.Seconds(), SavesTimed: timed, Losses: h.Losses, TrainedSeconds: h.Trained.Seconds(), Record: r,
 	}
 	chips := 0
 	for _, slice := range w.Slices {
@@ -194,7 +196,7 @@ func (s Habit) Advice() (do, because string) {
 	if s.SavesTimed > 0 {
 		saves = fmt.Sprintf("a save takes %s (%d timed)", span(s.SaveSeconds), s.SavesTimed)
 	}
-	do = fmt.Sprintf("save every %s instead of %s: %+.1f points of goodput [%.1f, %.1f]", span(s.BestSeconds), span(s.EverySeconds), s.GainPoints, s.GainLeast, s.GainMost)
+	do = fmt.Sprintf("save every %s instead of %s: %+.1f points of goodput [%.1f, %.1f]", s.apart(s.BestSeconds), s.apart(s.EverySeconds), s.GainPoints, s.GainLeast, s.GainMost)
 	if s.ChipHours > 0 {
 		do += ", " + events.Number(int64(s.ChipHours)) + " chip-hours a month"
 	}
@@ -219,6 +221,16 @@ func (s Habit) Advice() (do, because string) {
 		because += "; losses come in bursts: it loses still less with saves at " + strings.Join(after, ", ") + " after a start, and then ever less often"
 	}
 	return do, because
+}
+
+// apart is a time between two saves, in steps too where their time is known: that is what a person sets. Two digits of it are known.
+func (s Habit) apart(seconds float64) string {
+	if s.StepSeconds == 0 {
+		return span(seconds)
+	}
+	steps := max(1, seconds/s.StepSeconds)
+	digits := math.Pow(10, max(0, math.Floor(math.Log10(steps))-1))
+	return events.Number(int64(math.Round(steps/digits)*digits)) + " steps (" + span(seconds) + ")"
 }
 
 func span(seconds float64) string { return events.Span(time.Duration(seconds * float64(time.Second))) }

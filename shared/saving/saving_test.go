@@ -76,6 +76,13 @@ func TestBurstsOfLossesGetASchedule(t *testing.T) {
 			t.Errorf("the schedule does not stretch: %v", s.AfterStart)
 		}
 	}
+	if do, _ := s.Advice(); !strings.HasPrefix(do, "save every "+events.Span(time.Duration(s.BestSeconds)*time.Second)+" instead of 3 h 0 m: ") {
+		t.Errorf("it says %s", do)
+	}
+	w.Training.StepSeconds = 8 // 1,350 of them are three hours
+	if do, _ := saving.Of(w, every, atLeast, h, 0).Advice(); !strings.Contains(do, " instead of 1,400 steps (3 h 0 m): ") {
+		t.Errorf("it says %s", do)
+	}
 	if _, because := s.Advice(); !strings.Contains(because, "losses come in bursts: it loses still less with saves at ") {
 		t.Errorf("it says %s", because)
 	}

@@ -206,6 +206,8 @@ type Training struct {
 	Proven int64 `json:"proven,omitzero"`
 	// QuietSeconds is the longest time between two steps in quiet times.
 	QuietSeconds int64 `json:"quiet_seconds,omitzero"`
+	// StepSeconds is how long a step took in the mean, of the newest run whose first step its crew has told; 0 is not known.
+	StepSeconds float64 `json:"step_seconds,omitzero"`
 	// Checkpoint is the newest complete checkpoint that the crew reported, first at CheckpointAt. Verified is the newest one that
 	// Pitstop inspected, which was complete at VerifiedAt.
 	Checkpoint   int64     `json:"checkpoint,omitzero"`

@@ -101,6 +101,20 @@ func TestCheckNamesTheIntervalThatLosesLeast(t *testing.T) {
 	}
 }
 
+// TestTheIntervalIsNamedInSteps: a person sets it in steps, and how long one takes is known where the crew has told the first step.
+func TestTheIntervalIsNamedInSteps(t *testing.T) {
+	b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew, deploymenttest.SavesEvery(3*time.Hour))
+	now := deploymenttest.Noon.Add(-10 * time.Minute)
+	b.Tells(func(s *deploymenttest.Story) {
+		s.Now = now
+		s.Writes(events.CrewReport{
+			Report: events.ReportProgress, Attempt: 3, Step: 48_601, StepAt: now, FirstStep: 48_301, FirstStepAt: now.Add(-40 * time.Minute), CheckpointStep: 48_600, CheckpointURI: "gs://ckpt/llama-8b/48600",
+		})
+	})
+	b.Loses(20, 11*time.Hour)
+	wantsCheck(t, b, "you: save every 290 steps (38 m 0 s) instead of 1,400 steps (3 h 0 m): ")
+}
+
 func TestACheckpointOverAnHourOldIsAWarning(t *testing.T) {
 	b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
 	b.Now = func() time.Time { return deploymenttest.Noon.Add(45 * time.Minute) } // the checkpoint is from 20 minutes before noon
