@@ -195,7 +195,7 @@ func TestReportAsJSON(t *testing.T) {
 	if d := cmp.Diff(map[string]any{
 		"at": "2026-11-12T03:00:00Z", "cause": "preemption", "project": "mine", "zone": "us-west4-a", "slice": "llama", "generation": "v5litepod",
 		"accelerator": "v5litepod-16", "chips": 16.0, "chips_at_least": 0.0, "workers": 2.0, "matched_by_time": true, "outcome": "back",
-		"back_at": "2026-11-12T03:15:00Z", "gap_seconds": 900.0, "recreated_by": "babysitter", "principal": watchdog, "deleted_by": watchdog,
+		"back_at": "2026-11-12T03:15:00Z", "gap_seconds": 900.0, "unasked_seconds": 360.0, "recreated_by": "babysitter", "principal": watchdog, "deleted_by": watchdog,
 		"failed_creates": 1.0, "failed_creates_by_class": map[string]any{"stockout": 1.0}, "again": 0.0, "chip_hours": 4.0, "chip_hours_at_least": 0.0, "announced": false, "lead_seconds": 0.0, "in_time": false,
 	}, first); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -682,7 +682,7 @@ func TestGoodputIsKeptAsAPage(t *testing.T) {
 			happened(begins+200, fmt.Sprintf(`"methodName":"tpu.nodes.terminate","resourceName":"projects/mine/locations/us-west4-%c/nodes/%s"`, 'a'+i%3, node), "system_event", ""))
 	}
 	cell := regexp.MustCompile(`\S+( \S+)*`)
-	for name, record := range map[string][]string{"one loss": interrupted(), "many saves": losing(30), "many losses": long} {
+	for name, record := range map[string][]string{"one loss": interrupted(), "many saves": losing(30, 15, 5), "many losses": long} {
 		file := filepath.Join(t.TempDir(), "goodput.html")
 		entries := strings.Join(record, "\n")
 		if out, errOut, code := call(t, entries, "goodput", "--html", file, "-"); code != cli.ExitDone || out != "written to "+file+"; any browser shows it\n" {
@@ -773,9 +773,23 @@ func TestGoodputNamesIncidents(t *testing.T) {
 	}
 }
 
+// TestGoodputNamesTheZoneWhereSlicesComeBackSoonest: creations take a quarter of an hour longer in one zone than in another.
+func TestGoodputNamesTheZoneWhereSlicesComeBackSoonest(t *testing.T) {
+	t.Setenv("COLUMNS", "300")
+	const wants = `ask for capacity in us-east5-b first +at most 1\.\d +-\n`
+	for losses, said := range map[int]bool{30: true, 6: false} {
+		slow := strings.Join(losing(losses, 1, 20), "\n")
+		quick := strings.NewReplacer("us-west4-a", "us-east5-b", "llama", "gemma", `"insertId":"`, `"insertId":"b`).Replace(strings.Join(losing(losses, 1, 5), "\n"))
+		out, errOut, code := call(t, "", "goodput", entriestest.Write(t, "slow.json", slow), entriestest.Write(t, "quick.json", quick))
+		if code != cli.ExitDone || errOut != "" || regexp.MustCompile(wants).MatchString(out) != said {
+			t.Errorf("of %d losses: exit code %d, stderr %q, the zone is to be named: %v\n%s", losses, code, errOut, said, out)
+		}
+	}
+}
+
 // losing is a record of n preemptions of a Spot slice, about six hours apart. It makes two steps a minute and saves after 240 of them, for
-// a minute. Its script asks for a new slice a quarter of an hour after each loss.
-func losing(n int) []string {
+// a minute. Its script asks for a new slice so many minutes after each loss, which takes so many.
+func losing(n int, waits, takes float64) []string {
 	spot := func(entry string) string {
 		return strings.Replace(entry, `"acceleratorType":"v5litepod-16"`, `"acceleratorType":"v5litepod-16","schedulingConfig":{"spot":true}`, 1)
 	}
@@ -799,7 +813,7 @@ func losing(n int) []string {
 		}
 		all = append(all,
 			happened(begins+380, `"methodName":"tpu.nodes.terminate","resourceName":"projects/mine/locations/us-west4-a/nodes/llama"`, "system_event", ""),
-			spot(called(begins+395, "CreateNode", "llama", watchdog, "first")), spot(called(begins+400, "CreateNode", "llama", watchdog, "last")))
+			spot(called(begins+380+waits, "CreateNode", "llama", watchdog, "first")), spot(called(begins+380+waits+takes, "CreateNode", "llama", watchdog, "last")))
 	}
 	return all
 }
@@ -808,7 +822,7 @@ func losing(n int) []string {
 func TestGoodputNamesWhatToChange(t *testing.T) {
 	t.Setenv("COLUMNS", "300")
 	prices := entriestest.Write(t, "prices.yaml", "v5litepod: {spot: 0.5, other: 1.0}\n")
-	out, errOut, code := call(t, strings.Join(losing(30), "\n"), "goodput", "--prices", prices, "-")
+	out, errOut, code := call(t, strings.Join(losing(30, 15, 5), "\n"), "goodput", "--prices", prices, "-")
 	if code != cli.ExitDone || errOut != "" {
 		t.Fatalf("exit code %d, stderr %q", code, errOut)
 	}

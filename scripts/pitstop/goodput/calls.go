@@ -1,6 +1,7 @@
 package goodput
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -103,7 +104,7 @@ func (a *Account) refused(machines []*machine, class reason.FailureClass) {
 		next := stand{Capacity, m.stand.cause}
 		switch {
 		case g != nil:
-			a.asked(m)
+			g.asked = cmp.Or(g.asked, a.now)
 			g.counts(class)
 			g.ordered, g.by = time.Time{}, Agent{}
 			next.cause = g.Cause
@@ -121,13 +122,6 @@ func (g *gap) counts(class reason.FailureClass) {
 		g.FailedBy = map[reason.FailureClass]int{}
 	}
 	g.FailedBy[class]++
-}
-
-// asked notes that somebody asks for a lost slice. The first to do so ends the time in which nobody did.
-func (a *Account) asked(m *machine) {
-	if g := m.gap; g.ordered.IsZero() && g.FailedCreates == 0 && m.in != nil {
-		m.in.Unasked += a.now.Sub(g.At)
-	}
 }
 
 // create notes one end of a creation, or the whole of it.
@@ -199,8 +193,7 @@ func (a *Account) ordered(m *machine, who Agent) {
 		next.use = Capacity
 	}
 	if g := m.gap; g != nil {
-		a.asked(m)
-		g.ordered, g.by = a.now, who
+		g.ordered, g.asked, g.by = a.now, cmp.Or(g.asked, a.now), who
 		next.cause = g.Cause
 	}
 	m.alive = false

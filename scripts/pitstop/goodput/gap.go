@@ -17,6 +17,7 @@ type gap struct {
 	terminated map[int]time.Time
 	deleted    time.Time
 	released   bool      // it was its owner who deleted it
+	asked      time.Time // when somebody first asked for the slice again
 	ordered    time.Time // when a creation began that has not ended
 	by         Agent     // who brings it back
 	notice     *notice
@@ -339,6 +340,9 @@ func (a *Account) ended(m *machine, g *gap, o Outcome, at time.Time) Loss {
 		l.Generation, l.Chips = shape.Generation, shape.Chips
 	} else if l.ChipsAtLeast = 1; g.highest() > 0 {
 		l.ChipsAtLeast = 4 * (g.highest() + 1) // every slice of several workers has four chips in each
+	}
+	if !g.asked.IsZero() {
+		l.Unasked = g.asked.Sub(g.At).Seconds()
 	}
 	until := at
 	switch o {

@@ -88,9 +88,8 @@ type Workload struct {
 	// minutes tell; 0 is not known.
 	Stepped, SaveSteps int64
 	// Stops counts its interruptions that are over, and Unsaved those in which it lost steps. Away is how long it stood still in them.
-	// Unasked is how long it was lost until somebody first asked for new machines.
 	Stops, Unsaved int
-	Away, Unasked  time.Duration
+	Away           time.Duration
 }
 
 // Time is how much of its time a use has, or all uses.
@@ -326,7 +325,7 @@ func (a *Account) spent() []Workload {
 			continue
 		}
 		for _, m := range w.slices {
-			if m.stand.use == Boarding || m.gap != nil && m.gap.ordered.IsZero() && m.gap.FailedCreates == 0 {
+			if m.stand.use == Boarding || m.gap != nil && m.gap.asked.IsZero() {
 				m.stand.use = Unknown // no crew spoke, or nobody asked for it again
 			}
 		}

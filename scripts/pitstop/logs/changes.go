@@ -1,8 +1,12 @@
 package logs
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"pitstop.internal/events"
@@ -26,15 +30,16 @@ const (
 	worthIt = 0.3
 	// prompt is how long after a loss new machines are asked for at the earliest.
 	prompt = time.Minute
+	// fewestWaits is from how many waits on the mean wait of a zone is believed.
+	fewestWaits = 10
 )
 
 // changesOf are the changes that gain something, by the record.
-func (t *goodputTeller) changesOf(workloads []goodput.Workload) (all []change) {
+func (t *goodputTeller) changesOf(a account) (all []change) {
 	var wanted, unasked, announced, spot time.Duration
 	more := 0.0
-	for _, w := range workloads {
+	for _, w := range a.Workloads {
 		wanted += w.Time() - w.Time(goodput.Stopped)
-		unasked += max(0, w.Unasked-time.Duration(w.Stops)*prompt)
 		if r, ok := savesOf(w); ok {
 			steps := bestSteps(w, r)
 			if a := r.Weigh(time.Duration(steps)*w.Pace + r.Save); a.Least > worthIt {
@@ -58,12 +63,17 @@ func (t *goodputTeller) changesOf(workloads []goodput.Workload) (all []change) {
 			}
 		}
 	}
+	for _, l := range a.Losses {
+		unasked += max(0, time.Duration(l.Unasked*float64(time.Second))-prompt)
+	}
+	longer, zone := longerThanIn(a.Losses)
 	for _, c := range []struct {
 		gains   time.Duration
 		text    string
 		dollars float64
 	}{
 		{unasked, "notice a loss and ask for new machines within " + events.Span(prompt), 0},
+		{longer, "ask for capacity in " + zone + " first", 0},
 		{spot, "run on demand in the place of Spot", more},
 		{announced, "save when maintenance is announced: a crew and request_checkpoint, or autocheckpoint", 0},
 	} {
@@ -72,6 +82,36 @@ func (t *goodputTeller) changesOf(workloads []goodput.Workload) (all []change) {
 		}
 	}
 	return all
+}
+
+// longerThanIn is the zone in which slices came back soonest after somebody had asked for them, and how much longer that took in the others.
+// A zone of few waits says nothing.
+func longerThanIn(losses []goodput.Loss) (longer time.Duration, zone string) {
+	waits := map[string][]float64{}
+	for _, l := range losses {
+		z := cmp.Or(l.BackZone, l.Zone)
+		if job := strings.Contains(z, "/"); l.Outcome == goodput.Back && l.RecreatedBy != goodput.ByGoogle && !job {
+			waits[z] = append(waits[z], l.Gap-l.Unasked)
+		}
+	}
+	maps.DeleteFunc(waits, func(_ string, all []float64) bool { return len(all) < fewestWaits })
+	sum := func(z string) (sum float64) {
+		for _, w := range waits[z] {
+			sum += w
+		}
+		return sum
+	}
+	mean := func(z string) float64 { return sum(z) / float64(len(waits[z])) }
+	seconds := 0.0
+	for _, z := range slices.Sorted(maps.Keys(waits)) {
+		if zone == "" || mean(z) < mean(zone) {
+			zone = z
+		}
+	}
+	for z, all := range waits {
+		seconds += sum(z) - mean(zone)*float64(len(all))
+	}
+	return time.Duration(seconds * float64(time.Second)), zone
 }
 
 // savesOf is what a workload's saves and losses say; false where its crew does not tell of saves.

@@ -176,7 +176,7 @@ func (t *goodputTeller) tell(ctx context.Context, p *terminal.Printer, a account
 // sheetOf adds an account up.
 func (t *goodputTeller) sheetOf(a account) sheet {
 	s := sheet{
-		From: a.From, To: a.To, Entries: a.Entries, Faults: a.Faults, spent: t.spentBy(a.Workloads...), Changes: t.changesOf(a.Workloads),
+		From: a.From, To: a.To, Entries: a.Entries, Faults: a.Faults, spent: t.spentBy(a.Workloads...), Changes: t.changesOf(a),
 		ByCause: t.sums(a.Workloads, func(k goodput.Kind) string { return only(isLost(k.Use), cmp.Or(string(k.Cause), "first start")) }),
 		ByZone:  t.sums(a.Workloads, func(k goodput.Kind) string { return only(isLost(k.Use), k.Zone) }),
 		ByGeneration: t.sums(a.Workloads, func(k goodput.Kind) string {
