@@ -605,9 +605,12 @@ func (l *logEntry) crew(e *Entry, f *faults) {
 		return
 	}
 	var r CrewReport
-	if err := json.Unmarshal(l.JSONPayload, &r, lenient, whole); err != nil {
-		*f = append(*f, fmt.Errorf("jsonPayload: %w", plain(err)))
-		return
+	if json.Unmarshal(l.JSONPayload, &r, lenient) != nil { // whole numbers as doubles are rare, and dear to look for
+		r = CrewReport{}
+		if err := json.Unmarshal(l.JSONPayload, &r, lenient, whole); err != nil {
+			*f = append(*f, fmt.Errorf("jsonPayload: %w", plain(err)))
+			return
+		}
 	}
 	if r.Schema > Schema || !r.Report.Known() {
 		e.Ignored = fmt.Sprintf("the crew's report %s (schema %d) is newer than this release", name(string(r.Report)), r.Schema)
