@@ -96,7 +96,11 @@ func New(who Who, lead time.Duration) *Account {
 // Add takes the next entry. It ignores one with the same time and ID as another.
 func (a *Account) Add(e events.Entry) {
 	a.report.Entries++
-	a.clock(e.Time)
+	at := e.Time
+	if !e.Received.IsZero() {
+		at = earlier(at, e.Received) // otherwise a clock that is ahead would move all clocks
+	}
+	a.clock(at)
 	id := e.ID + " " + e.Subject.Project + " " + e.Subject.Worker + " " + e.Call.Method
 	switch {
 	case e.ID != "" && a.ids[id]:

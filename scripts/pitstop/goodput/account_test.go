@@ -47,7 +47,7 @@ func line(t *testing.T, s string, n int) events.Entry {
 		m, _ := strconv.Atoi(s) //nolint:errcheck // 0 will do
 		return start.Add(time.Duration(m) * time.Minute)
 	}
-	verb, group, worker := words[1], workers, ""
+	verb, group, worker, ready := words[1], workers, "", time.Time{}
 	for _, w := range words[2:] {
 		name, value, named := strings.Cut(w, ":")
 		switch {
@@ -63,6 +63,10 @@ func line(t *testing.T, s string, n int) events.Entry {
 			e.Call.Order.Nodes = strings.Split(value, ",")
 		case named && name == "project":
 			e.Subject.Project = value
+		case named && name == "ready":
+			ready = at(value)
+		case named && name == "received":
+			e.Received = at(value)
 		case named && name == "id":
 			e.ID = value
 		case w[0] == 'w' && strings.Trim(w[1:], "0123456789") == "":
@@ -106,9 +110,9 @@ func line(t *testing.T, s string, n int) events.Entry {
 		e.Kind, e.Ignored = events.KindLimit, "no failure"
 	case verb == "pending", verb == "ongoing", verb == "gone":
 		e.Kind, e.Notice.Status = events.KindNotice, events.NoticeStatus(verb)
-	case verb == "progress", verb == "started", verb == "exited":
+	case verb == "progress", verb == "started", verb == "exited", verb == "finished":
 		e.Kind = events.KindCrew
-		e.Crew = &events.CrewReport{Report: events.Report(verb), Hostname: group + "-w-0", Node: e.Subject.Node, Zone: e.Subject.Zone}
+		e.Crew = &events.CrewReport{Report: events.Report(verb), Hostname: group + "-w-0", Node: e.Subject.Node, Zone: e.Subject.Zone, ReadyAt: ready}
 	default:
 		t.Fatalf("%q says nothing", s)
 	}
@@ -425,6 +429,28 @@ func TestLosses(t *testing.T) {
 		"a crew that still speaks brings nothing back": {
 			born + "60 hosterror w1\n60.2 progress n\n70.5 progress n",
 			[]string{"60 host_error us-west4-a n back gap 10.5m by google generation v5litepod hours 2.8 workers 1"},
+		},
+		"a crew that was ready before its slice was asked for": {
+			born + "60 terminate n\n63 delete n " + ann + "\n66 create n " + ann + " first\n80 started n ready:61 of:" + renewed,
+			[]string{"60 terminated us-west4-a n back gap 6m by owner who " + ann + " deleted " + ann + " generation v5litepod hours 1.6"},
+		},
+		"a crew that was ready before its slice was taken down": {
+			born + "60 terminate n\n63 delete n " + script + "\n80 started n ready:40 of:" + renewed,
+			[]string{"60 terminated us-west4-a n back gap 3m by not_told deleted " + script + " generation v5litepod hours 0.8"},
+		},
+		"a clock that is ahead": {
+			born + "60 terminate n\n90 progress m\n1260 progress m received:100",
+			[]string{"60 terminated us-west4-a n not_back gap 40m generation v5litepod hours 10.67"},
+		},
+		"Pitstop takes down what is finished": {born + "60 finished n\n64 delete n " + us + " first\n64.5 guest w0\n66 delete n " + us + " last\n500 progress m", nil},
+		"one slice of two is lost, and both are taken down": {
+			"0 create q:q " + ann + " first type:v6e-8 nodes:a,b\n9 progress a\n9 progress b of:" + renewed + "\n60 terminate b\n61 delete q:q " + us + " first\n61.5 terminate a\n62 delete q:q " + us + " last\n" +
+				"63 create q:q " + us + " first nodes:a,b type:v6e-8\n70 progress a of:t1v-n-0000000a\n70 progress b of:t1v-n-0000000b",
+			[]string{"60 terminated us-west4-a b back gap 10m by pitstop who " + us + " deleted " + us + " generation v6e hours 1.33"},
+		},
+		"two slices of two are taken down, and no entry says why": {
+			"0 create q:q " + ann + " first type:v6e-8 nodes:a,b\n9 progress a\n9 progress b of:" + renewed + "\n61 delete q:q " + us,
+			[]string{"61 unknown us-west4-a a not_back deleted " + us + " generation v6e", "61 unknown us-west4-a b not_back deleted " + us + " generation v6e"},
 		},
 		"two slices of one zone": {
 			"0 create a " + ann + " type:v5litepod-16\n0 create b " + ann + " type:v4-8\n60 preempted w0 of:" + workers + "\n60 preempted w2 of:" + workers + "\n60 preempted w0 of:" + renewed +

@@ -2,6 +2,8 @@ package goodput
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -236,15 +238,35 @@ func (a *Account) remove(m *machine, who Agent) {
 			next = stand{use: Stopped}
 		}
 		a.turn(m, a.now, next)
-	case who.By == ByOwner:
-		a.report.Released++
+	case who.By == ByOwner || m.over():
+		if !m.over() {
+			a.report.Released++
+		}
 		a.takeDown(m, false)
 		a.holds(m, a.now)
 	default:
+		if g := m.lostBeside(); g != nil {
+			a.recent = append(without(a.recent, m), m)
+			a.turn(m, a.now, stand{Capacity, g.Cause})
+			break
+		}
 		a.begin(m, a.now, events.CauseUnknown)
 		m.gap.deleted, m.gap.DeletedBy = a.now, who.Principal
 	}
 	m.notice = nil // it is void with its incarnation
+}
+
+// lostBeside is the loss of another slice of its workload, with which it is taken down; nil for none.
+func (m *machine) lostBeside() *gap {
+	if m.in == nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.in.slices)) {
+		if g := m.in.slices[name].gap; g != nil && !g.At.Equal(g.deleted) {
+			return g
+		}
+	}
+	return nil
 }
 
 // enqueue notes a queued resource. That its operation ended does not mean that its slice is there: no entry says when.

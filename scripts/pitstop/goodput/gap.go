@@ -253,6 +253,11 @@ func standing(c events.Cause) stand {
 	return stand{Capacity, c}
 }
 
+// over reports whether what a slice was there for has ended, so that it is no loss to take it down.
+func (m *machine) over() bool {
+	return m.stand.use == Stopped || m.stand.use == trains && m.in != nil && m.in.phase == finished
+}
+
 // limit notes that an instance schedule stops a machine, as its owner planned.
 func (a *Account) limit(m *machine) {
 	if m.gap == nil && !m.down(a.now) {
@@ -383,7 +388,7 @@ func (a *Account) crew(e events.Entry) bool {
 		if g := m.gap; g == nil {
 			m.alive = fresh || !m.down(a.now)
 		} else if fresh || a.now.Sub(g.At) > dying {
-			a.recreated(m, Back, later(g.At, a.readyAt(r)))
+			a.recreated(m, Back, later(later(g.At, g.deleted), later(g.ordered, a.readyAt(r))))
 		}
 	default:
 	}

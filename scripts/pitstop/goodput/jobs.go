@@ -1,7 +1,6 @@
 package goodput
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +22,9 @@ type fallen struct {
 	project, location, cluster, name string
 	// counted says that it stands among the losses that are left out.
 	counted bool
-	notice  *notice
+	// took says that a Job is known to have failed with it.
+	took   bool
+	notice *notice
 }
 
 // of reports whether the machine may be one of a cluster.
@@ -140,15 +141,19 @@ func (a *Account) failed(s events.Subject) bool {
 		return true
 	}
 	location, cluster, _, _ := s.Scope()
-	for i, f := range slices.Backward(a.clusters.lost) {
-		if !f.of(s.Project, location, cluster) {
-			continue
+	var f *fallen // the last that took no other Job, or else the last
+	for i := range a.clusters.lost {
+		if o := &a.clusters.lost[i]; o.of(s.Project, location, cluster) && (f == nil || f.took || !o.took) {
+			f = o
 		}
+	}
+	if f != nil {
+		f.took = true
 		a.begin(m, f.at, f.cause)
 		m.gap.notice, m.gap.MatchedByTime = f.notice, true
 		a.unsure[failedWith]++
 		if f.counted {
-			a.clusters.lost[i].counted = false
+			f.counted = false
 			a.report.Elsewhere--
 			a.unsure[ofGKE]--
 			a.report.Used++

@@ -168,7 +168,12 @@ func TestLossesOfJobs(t *testing.T) {
 			append(born, "60 preempted "+gkeNode, "61 failed llama", "90 delete llama "+ann, "500 create other "+ann+" v6e-4"),
 			[]string{at + "given_up gap 30m deleted " + ann + " generation v6e hours 8 matched"},
 		},
-		"a Job of that name in another namespace is another":     {append(born, "60 failed llama", "70 create llama in:other "+ann+" v6e-16"), []string{"60 unknown " + train + " llama not_back gap 10m generation v6e hours 2.67"}},
+		"a Job of that name in another namespace is another": {append(born, "60 failed llama", "70 create llama in:other "+ann+" v6e-16"), []string{"60 unknown " + train + " llama not_back gap 10m generation v6e hours 2.67"}},
+		"two Jobs, each with a machine of its own": {
+			append(born, "0 create gemma "+ann+" v6e-4", "60 preempted "+gkeNode, "60.5 hosterror "+gkeNode+"2", "61 failed llama", "62 failed gemma"),
+			[]string{"60 preemption " + train + " gemma not_back gap 2m generation v6e hours 0.13 matched", "60.5 host_error " + train + " llama not_back gap 1.5m generation v6e hours 0.4 matched"},
+		},
+		"Pitstop takes down what is complete":                    {append(born, "60 completed llama", "90 delete llama "+us, "500 create other "+ann+" v6e-4"), nil},
 		"an owner deletes a running Job":                         {append(born, "60 delete llama "+ann, "61 failed llama"), nil},
 		"an owner suspends it":                                   {append(born, "60 patch llama suspend "+ann, "61 failed llama", "90 patch llama resume "+ann), nil},
 		"Kueue suspends it":                                      {append(born, "60 patch llama suspend system:serviceaccount:kueue-system:kueue", "90 patch llama resume system:serviceaccount:kueue-system:kueue"), nil},
@@ -209,5 +214,12 @@ func TestWhatTheLogsOfAClusterDoNotSay(t *testing.T) {
 	}
 	if r.Elsewhere != 1 || r.Slices != 2 || r.Total.Losses != 2 || r.Total.Back != 1 || len(r.Leaks.Left) != 0 || r.Released != 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestWhatIsCompleteIsNotReleased: taking it down takes down no TPU that runs.
+func TestWhatIsCompleteIsNotReleased(t *testing.T) {
+	if r, _ := ofJobs(t, "0 create llama "+ann+" v6e-16", "60 completed llama", "90 delete llama "+ann); r.Released != 0 {
+		t.Errorf("%d deletions of running TPUs", r.Released)
 	}
 }
