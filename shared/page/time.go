@@ -202,10 +202,6 @@ func (a *account) count(past []view.Past) {
 	for _, p := range past {
 		if s := add(p, p.Down, p.Back()); s != nil {
 			s.by = partsOf(p, s.To.Sub(s.From))
-			if p.Back().Before(a.to) {
-				s.again = time.Duration(p.Cost.AgainSeconds * float64(time.Second))
-				a.again += s.again
-			}
 		}
 	}
 	if since := stillSince(*a.of); !since.IsZero() {
@@ -213,7 +209,13 @@ func (a *account) count(past []view.Past) {
 			s.by = map[string]time.Duration{unseen: s.To.Sub(s.From)}
 		}
 	}
-	a.again = min(a.again, a.whole()-a.stood)
+	next, left := a.to, time.Duration(0)
+	for i := range slices.Backward(a.stops) { // what was lost is done again after its stop, while nothing else is
+		s := &a.stops[i]
+		left += next.Sub(s.To)
+		s.again = min(time.Duration(s.Cost.AgainSeconds*float64(time.Second)), left)
+		next, left, a.again = s.From, left-s.again, a.again+s.again
+	}
 }
 
 // partsOf divides a stop among the phases in which its incident stood still. Of one that lies in the account only in part, each phase counts in part.

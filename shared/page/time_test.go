@@ -96,6 +96,23 @@ func TestTheTimeAddsUpWhateverTheIncidentsSay(t *testing.T) {
 	}
 }
 
+// TestNothingIsDoneAgainLongerThanThereWasTime after its stop, between the later ones: neither in the sum nor of one interruption.
+func TestNothingIsDoneAgainLongerThanThereWasTime(t *testing.T) {
+	t.Parallel()
+	first, second := stopped("demo/w", "first", 3*time.Hour, time.Hour, nil), stopped("demo/w", "second", time.Hour, 10*time.Minute, nil)
+	first.Cost.AgainSeconds, second.Cost.AgainSeconds = 1200, 3*3600
+	c := page.Time{From: noon.Add(-4 * day), To: noon, Workloads: []view.Workload{{ID: "demo/w", Name: "w"}}, Past: map[string][]view.Past{"demo/w": {first, second}}}
+	var out bytes.Buffer
+	if err := page.WriteTime(&out, c); err != nil {
+		t.Fatal(err)
+	}
+	for _, says := range []string{`<td data-name="interruptions">2</td><td data-name="time">1 h 10 m</td>`, `<td data-name="done again">20 m 0 s</td>`, `<td data-name="done again">50 m 0 s</td>`} {
+		if !strings.Contains(out.String(), says) {
+			t.Errorf("it does not say %s:\n%s", says, out.String())
+		}
+	}
+}
+
 // TestThePageOfTheTimeSaysWhatItKnows, and what it does not.
 func TestThePageOfTheTimeSaysWhatItKnows(t *testing.T) {
 	t.Parallel()
