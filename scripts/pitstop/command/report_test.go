@@ -346,6 +346,19 @@ func TestReportOfMixedOrderIsTwo(t *testing.T) {
 	}
 }
 
+// TestAMixedFileIsFaultedByEachVerb in words that fit both, and both directions.
+func TestAMixedFileIsFaultedByEachVerb(t *testing.T) {
+	n := night()
+	for _, verb := range []string{"report", "goodput"} {
+		for _, entries := range [][]string{{n[2], n[4], n[3]}, {n[4], n[2], n[3]}} {
+			const want = "its time is out of order: the entries of a file have to go up or down in time, as gcloud logging read --order=asc or --order=desc writes them"
+			if _, errOut, _ := call(t, strings.Join(entries, "\n"), verb, "-"); !strings.Contains(errOut, want) || strings.Contains(errOut, "report ") {
+				t.Errorf("%s says %q", verb, errOut)
+			}
+		}
+	}
+}
+
 func TestReportTellsFaultsAndGoesOn(t *testing.T) {
 	bad := "{\"logName\":7}\n{\"foo\":1}\n"
 	file := entriestest.Write(t, "entries.json", bad+strings.Join(night(), "\n")+"\n{\"a\":")
@@ -606,7 +619,7 @@ func TestGoodputTellsWhereTheTimeWent(t *testing.T) {
 		"start to first step   9 m 0 s   3.8         2.4         2.40",
 		"productive            3 h 20 m  83.3 ± 0.4  53.3        53.33",
 		"done again            10 m 0 s  4.2 ± 0.4   2.7         2.67",
-		"terminated   30 m 0 s  75.0 ± 0.6  8.0         8.00",
+		"terminated          30 m 0 s  75.0 ± 0.6  8.0         8.00",
 		"Nov 12 2026 04:00:00  llama     us-west4-a  terminated  20 m 0 s  10 m 0 s    8.0\n",
 		"llama     83.3 ± 0.4 %  done again    10 m 0 s  400\n",
 		"- 1 workload without a word on how long saves block: ",
@@ -783,6 +796,56 @@ func TestGoodputNamesTheZoneWhereSlicesComeBackSoonest(t *testing.T) {
 		out, errOut, code := call(t, "", "goodput", entriestest.Write(t, "slow.json", slow), entriestest.Write(t, "quick.json", quick))
 		if code != cli.ExitDone || errOut != "" || regexp.MustCompile(wants).MatchString(out) != said {
 			t.Errorf("of %d losses: exit code %d, stderr %q, the zone is to be named: %v\n%s", losses, code, errOut, said, out)
+		}
+	}
+}
+
+// TestAGapOfNothingIsToldAsSuch: a slice whose crew was ready before the entry of its loss, and a lead of nothing.
+func TestAGapOfNothingIsToldAsSuch(t *testing.T) {
+	t.Setenv("COLUMNS", "300")
+	record := interrupted()[:9]
+	record[8] = strings.Replace(told(135, "started", 2, 200, 0, 0), `"schema":1`, `"schema":1,"ready_at":"2026-11-12T03:50:00Z"`, 1)
+	out, _, code := call(t, strings.Join(slices.Delete(record, 7, 8), "\n"), "report", "--lead", "0s", "-")
+	for _, want := range []string{"half within 0 s, 95 % within 0 s, the longest 0 s\n", "(0 s before or earlier)", "back after 0 s by", "  1       1     0 s          0 s          0 s\n"} {
+		if code != cli.ExitDone || !strings.Contains(out, want) {
+			t.Errorf("exit code %d: %q is not said in\n%s", code, want, out)
+		}
+	}
+}
+
+// TestGoodputOfNothingIsNotUnknown: two steps in months.
+func TestGoodputOfNothingIsNotUnknown(t *testing.T) {
+	record := append(interrupted()[:4], told(11, "progress", 1, 2, 1, 10.5), interrupted()[6], called(200_000, "CreateNode", "llama", watchdog, "refused"))
+	out, _, code := call(t, strings.Join(record, "\n"), "goodput", "-")
+	if code != cli.ExitDone || !strings.Contains(out, "goodput 0.0 % · ") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	if out, _, _ = call(t, strings.Join(record[:3], "\n"), "goodput", "-"); !strings.Contains(out, "goodput unknown: no crew has told a step · ") {
+		t.Errorf("without a step it says\n%s", out)
+	}
+}
+
+// TestWhatNoInterruptionCausedIsItsOwners: the first start, a stop that loses steps, and the start after it.
+func TestWhatNoInterruptionCausedIsItsOwners(t *testing.T) {
+	t.Setenv("COLUMNS", "300")
+	record := append(interrupted()[:6], called(120, "StopNode", "llama", "ann@example.com", "last"), called(600, "StartNode", "llama", "ann@example.com", "first"), called(604, "StartNode", "llama", "ann@example.com", "last"),
+		told(606, "started", 2, 190, 0, 0), told(610.5, "progress", 2, 191, 191, 610.5), told(710, "progress", 2, 390, 191, 610.5))
+	out, _, code := call(t, strings.Join(record, "\n"), "goodput", "-")
+	for _, want := range []string{"start by its owner  20 m 0 s ", "stop by its owner "} {
+		if code != cli.ExitDone || !strings.Contains(out, want) || strings.Contains(out, "first start") {
+			t.Errorf("exit code %d: %q is not said in\n%s", code, want, out)
+		}
+	}
+}
+
+// TestWithoutASpotPriceNoDifferenceIsTold: the file has one price of the two.
+func TestWithoutASpotPriceNoDifferenceIsTold(t *testing.T) {
+	t.Setenv("COLUMNS", "300")
+	for text, says := range map[string]string{"{other: 1.0}": "- no Spot price of v5litepod-16 is in the prices: dollars are without it\n", "{spot: 0.5}": ""} {
+		prices := entriestest.Write(t, "prices.yaml", "v5litepod: "+text+"\n")
+		out, errOut, code := call(t, strings.Join(losing(30, 15, 5), "\n"), "goodput", "--prices", prices, "-")
+		if code != cli.ExitDone || errOut != "" || !strings.Contains(out, "run on demand") || strings.Contains(out, "dollars more") || !strings.Contains(out, says) {
+			t.Errorf("of %s: exit code %d, stderr %q\n%s", text, code, errOut, out)
 		}
 	}
 }

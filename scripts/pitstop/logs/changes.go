@@ -37,7 +37,7 @@ const (
 // changesOf are the changes that gain something, by the record.
 func (t *goodputTeller) changesOf(a account) (all []change) {
 	var wanted, unasked, announced, spot time.Duration
-	more := 0.0
+	more, priced := 0.0, true
 	for _, w := range a.Workloads {
 		wanted += w.Time() - w.Time(goodput.Stopped)
 		if r, ok := savesOf(w); ok {
@@ -57,11 +57,16 @@ func (t *goodputTeller) changesOf(a account) (all []change) {
 			if isLost(k.Use) && (k.Cause == events.CausePreemption || k.Cause == events.CauseTerminated) {
 				spot += n.Time
 			}
-			if other, known := t.prices.Of(k.Accelerator, false); known && k.Use != goodput.Stopped {
-				dollars, _ := t.prices.Of(k.Accelerator, true)
+			if k.Use != goodput.Stopped {
+				dollars, known := t.prices.Of(k.Accelerator, true)
+				other, too := t.prices.Of(k.Accelerator, false)
+				priced = priced && known && too
 				more += (other - dollars) * n.Chips.Hours()
 			}
 		}
+	}
+	if !priced {
+		more = 0
 	}
 	for _, l := range a.Losses {
 		unasked += max(0, time.Duration(l.Unasked*float64(time.Second))-prompt)

@@ -130,6 +130,18 @@ func isLost(u goodput.Use) bool {
 	return u != goodput.Productive && u != goodput.Saving && u != goodput.Stopped && u != goodput.Unknown
 }
 
+// uncaused is what lost time of a use that no interruption caused.
+func uncaused(u goodput.Use) string {
+	switch u {
+	case goodput.Again:
+		return "stop by its owner"
+	case goodput.Hang:
+		return "hang"
+	default:
+		return "start by its owner"
+	}
+}
+
 // The titles of the tables that a page has a picture of.
 const (
 	titleUses    = "where the time went"
@@ -148,7 +160,7 @@ func (t *goodputTeller) tell(ctx context.Context, p *terminal.Printer, a account
 		return terminal.PrintJSON(p.Out, s)
 	}
 	line := "goodput unknown: no crew has told a step"
-	if s.GoodputPercent > 0 {
+	if slices.ContainsFunc(s.Workloads, func(w workloadSum) bool { return w.Step > 0 }) {
 		line = "goodput " + points(s.GoodputPercent, s.DoubtPoints) + " %"
 	}
 	terminal.Print(p.Out, p.Paint(terminal.Bold, line)+" · "+terminal.Numbered(len(s.Workloads), "workload")+", "+terminal.SecondsText(s.Seconds)+" in all\n")
@@ -177,7 +189,7 @@ func (t *goodputTeller) tell(ctx context.Context, p *terminal.Printer, a account
 func (t *goodputTeller) sheetOf(a account) sheet {
 	s := sheet{
 		From: a.From, To: a.To, Entries: a.Entries, Faults: a.Faults, spent: t.spentBy(a.Workloads...), Changes: t.changesOf(a),
-		ByCause: t.sums(a.Workloads, func(k goodput.Kind) string { return only(isLost(k.Use), cmp.Or(string(k.Cause), "first start")) }),
+		ByCause: t.sums(a.Workloads, func(k goodput.Kind) string { return only(isLost(k.Use), cmp.Or(string(k.Cause), uncaused(k.Use))) }),
 		ByZone:  t.sums(a.Workloads, func(k goodput.Kind) string { return only(isLost(k.Use), k.Zone) }),
 		ByGeneration: t.sums(a.Workloads, func(k goodput.Kind) string {
 			shape, _ := topology.Parse(k.Accelerator) //nolint:errcheck // no entry may have named it
@@ -213,9 +225,13 @@ func (t *goodputTeller) sheetOf(a account) sheet {
 	}
 	for _, x := range t.sums(a.Workloads, func(k goodput.Kind) string {
 		_, known := t.prices.Of(k.Accelerator, k.Spot)
-		return only(t.prices != nil && !known, cmp.Or(k.Accelerator, "unknown type"))
+		price := "price besides Spot of "
+		if k.Spot {
+			price = "Spot price of "
+		}
+		return only(t.prices != nil && !known, price+cmp.Or(k.Accelerator, "an unknown type"))
 	}) {
-		s.Unsure = append(s.Unsure, "the prices name no "+x.Of+": dollars are without it")
+		s.Unsure = append(s.Unsure, "no "+x.Of+" is in the prices: dollars are without it")
 	}
 	return s
 }

@@ -235,7 +235,10 @@ func number(n int) string { return events.Number(int64(n)) }
 
 func date(t time.Time) string { return t.UTC().Format("Jan 2 2006 15:04:05") }
 
-func seconds(s float64) string { return orDash(s, terminal.SecondsText(math.Round(s))) }
+// took is a time that may be nothing, and seconds one where nothing is none.
+func took(s float64) string { return terminal.SecondsText(math.Round(s)) }
+
+func seconds(s float64) string { return orDash(s, took(s)) }
 
 // figure is a number with so many digits behind its point.
 func figure(digits int, x float64) string { return orDash(x, strconv.FormatFloat(x, 'f', digits, 64)) }

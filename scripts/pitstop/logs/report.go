@@ -40,10 +40,10 @@ func (t *reportTeller) tell(_ context.Context, p *terminal.Printer, a account) e
 	}{
 		{s.Losses == 0, "no TPU was lost"},
 		{s.Losses > 0, terminal.Numbered(s.Losses, "loss", "losses") + ": " + outcomes(s)},
-		{s.Back > 0, "gap until back: half within " + seconds(s.GapP50) + ", 95 % within " + seconds(s.GapP95) + ", the longest " + seconds(s.GapMost)},
+		{s.Back > 0, "gap until back: half within " + took(s.GapP50) + ", 95 % within " + took(s.GapP95) + ", the longest " + took(s.GapMost)},
 		{s.ChipHours+s.ChipHoursAtLeast > 0, "chip-hours lost: " + chipHours(s.ChipHours, s.ChipHoursAtLeast)},
 		{s.NotBackChipHours >= 1, "not counted: " + number(int(s.NotBackChipHours)) + " chip-hours of TPUs that were not back when the record ended"},
-		{s.Losses > 0, number(s.Announced) + " of " + terminal.Numbered(s.Losses, "loss", "losses") + " announced, " + number(s.InTime) + " in time (" + seconds(a.LeadNeeded) + " before or earlier)"},
+		{s.Losses > 0, number(s.Announced) + " of " + terminal.Numbered(s.Losses, "loss", "losses") + " announced, " + number(s.InTime) + " in time (" + took(a.LeadNeeded) + " before or earlier)"},
 		{a.Notices.Announced > 0, terminal.Numbered(a.Notices.Announced, "notice") + " of maintenance: " + number(a.Notices.Began) + " began, " + number(a.Notices.Withdrawn) + " withdrawn before"},
 		{a.Released > 0, terminal.Numbered(a.Released, "deletion") + " by an owner of a running TPU: no loss"},
 		{a.RunTimeLimits > 0, terminal.Numbered(a.RunTimeLimits, "TPU") + " stopped by an instance schedule: no loss"},
@@ -116,7 +116,7 @@ func (t *reportTeller) printListed(p *terminal.Printer, all []goodput.Loss) {
 func endText(l goodput.Loss) string {
 	s := outcomeTexts[l.Outcome]
 	if l.Outcome == goodput.Back || l.Outcome == goodput.GivenUp {
-		s += " after " + seconds(l.Gap)
+		s += " after " + took(l.Gap)
 	}
 	switch {
 	case l.Outcome == goodput.Back || l.Outcome == goodput.BackUnseen:
@@ -149,8 +149,9 @@ func agentText(a goodput.Agent) string {
 var sumNames = []string{"losses", "back", "half within", "95 % within", "longest", "chip-hours", "announced", "in time"}
 
 func sumCells(s goodput.Sum) []string {
+	back := float64(s.Back)
 	return []string{
-		number(s.Losses), number(s.Back), seconds(s.GapP50), seconds(s.GapP95), seconds(s.GapMost), chipHours(s.ChipHours, s.ChipHoursAtLeast),
+		number(s.Losses), number(s.Back), orDash(back, took(s.GapP50)), orDash(back, took(s.GapP95)), orDash(back, took(s.GapMost)), chipHours(s.ChipHours, s.ChipHoursAtLeast),
 		figure(0, float64(s.Announced)), figure(0, float64(s.InTime)),
 	}
 }

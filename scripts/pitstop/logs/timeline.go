@@ -21,7 +21,7 @@ type timeline struct {
 }
 
 // errMixed says that the times of a file go neither up nor down.
-var errMixed = errors.New("its time is before and after those around it; report takes entries in ascending or descending order, as gcloud logging read --order=asc or --order=desc writes them")
+var errMixed = errors.New("its time is out of order: the entries of a file have to go up or down in time, as gcloud logging read --order=asc or --order=desc writes them")
 
 // next is the next entry, or nil at the end. It is good until the next call.
 func (t *timeline) next(ctx context.Context) (*events.Entry, error) {
