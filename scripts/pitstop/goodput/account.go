@@ -24,6 +24,9 @@ const (
 	dying = 10 * time.Minute
 	// aside is how far outside of its window announced maintenance counts as announced.
 	aside = 10 * time.Minute
+	// askedFor is how long a slice waits for capacity after the last request for it was refused: scripts ask again within minutes. Then
+	// nobody wants it, as far as is known.
+	askedFor = time.Hour
 	// lateAfter is how long a queued resource may outlive its slice before it counts as late.
 	lateAfter = time.Hour
 	// forgetAfter is how long a node that is deleted, and a machine of which only a notice is known, are remembered.
@@ -53,12 +56,19 @@ type machine struct {
 	deleted     time.Time // when somebody or a schedule took it down
 	planned     bool      // it was a schedule that took it down
 	back        time.Time // when a loss of it ended
+	refused     time.Time // when a request for it was refused, of which none came after it
 	seen        time.Time
 	notice      *notice
 	gap         *gap
 	// in is its workload, and stand how it stands; both are empty before an entry says so.
 	in    *workload
 	stand stand
+}
+
+// moment is when something happened to a machine.
+type moment struct {
+	*machine
+	at time.Time
 }
 
 // Account takes entries in the order of their times.
@@ -69,6 +79,8 @@ type Account struct {
 
 	report   Report
 	machines map[key]*machine // a node also by what its workers have in common
+	lost     map[key]*machine // the node that was lost last, by project and name
+	refusals []moment         // oldest first
 	recent   []*machine       // what was lost, or taken down, and may have another side; oldest first
 	queues   map[key]*queue
 	byClass  map[Class]*Sum
@@ -86,7 +98,7 @@ type Account struct {
 // New makes an account. A notice is in time when it came so much before the loss.
 func New(who Who, lead time.Duration) *Account {
 	return &Account{
-		who: who, begun: events.Callers{}, lead: lead, report: Report{Losses: []Loss{}}, machines: map[key]*machine{}, queues: map[key]*queue{},
+		who: who, begun: events.Callers{}, lead: lead, report: Report{Losses: []Loss{}}, machines: map[key]*machine{}, lost: map[key]*machine{}, queues: map[key]*queue{},
 		byClass: map[Class]*Sum{}, byAgent: map[Agent]*Sum{}, ids: map[string]bool{},
 		clusters:  clusters{sets: map[key][]string{}, setOf: map[key]string{}, marked: map[key]*notice{}},
 		workloads: map[key]*workload{}, sizes: map[string]int{},
@@ -129,6 +141,12 @@ func (a *Account) clock(at time.Time) {
 			a.close(m, NotTold, a.now)
 		} else {
 			a.recent = a.recent[1:]
+		}
+	}
+	for len(a.refusals) > 0 && a.now.Sub(a.refusals[0].at) > askedFor {
+		m := a.refusals[0]
+		if a.refusals = a.refusals[1:]; m.refused.Equal(m.at) && m.in != nil && m.stand.use == Capacity {
+			a.turn(m.machine, m.at.Add(askedFor), stand{Unknown, m.stand.cause})
 		}
 	}
 	for len(a.clusters.lost) > 0 && a.now.Sub(a.clusters.lost[0].at) > failsWithin {

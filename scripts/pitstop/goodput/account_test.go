@@ -448,6 +448,24 @@ func TestLosses(t *testing.T) {
 				"63 create q:q " + us + " first nodes:a,b type:v6e-8\n70 progress a of:t1v-n-0000000a\n70 progress b of:t1v-n-0000000b",
 			[]string{"60 terminated us-west4-a b back gap 10m by pitstop who " + us + " deleted " + us + " generation v6e hours 1.33"},
 		},
+		"a queued resource of two slices comes back in the third zone that is asked": {
+			"0 create q:q " + ann + " first type:v6e-8 nodes:a,b\n9 progress a\n9 progress b of:" + renewed + "\n60 terminate a\n60 terminate b\n61 delete q:q " + us + "\n" +
+				"62 create q:q nodes:a,b failed " + us + "\n63 create q:q nodes:a,b in:us-west4-b failed " + us + "\n64 create q:q in:us-east5-a " + us + " first type:v6e-8 nodes:a,b\n" +
+				"80 started a in:us-east5-a of:t1v-n-0000000a\n81 started b in:us-east5-a of:t1v-n-0000000b\n90 progress a in:us-east5-a of:t1v-n-0000000a",
+			[]string{
+				"60 terminated us-west4-a a back gap 20m by pitstop who " + us + " deleted " + us + " to us-east5-a generation v6e hours 2.67 failed 2 map[stockout:2]",
+				"60 terminated us-west4-a b back gap 21m by pitstop who " + us + " deleted " + us + " to us-east5-a generation v6e hours 2.8 failed 2 map[stockout:2]",
+			},
+		},
+		"two zones are asked at once, and the first has it": {
+			born + "60 terminate n\n61 delete n " + us + "\n62 create n in:us-east5-a " + us + " first\n62.5 create n in:us-west4-b " + us + " first\n66 create n in:us-east5-a " + us + " last\n" +
+				"67 delete n in:us-west4-b " + us + "\n70 started n in:us-east5-a of:" + renewed + "\n200 progress n in:us-east5-a of:" + renewed,
+			[]string{"60 terminated us-west4-a n back gap 6m by pitstop who " + us + " deleted " + us + " to us-east5-a generation v5litepod hours 1.6"},
+		},
+		"it is lost again in another zone before it is there": {
+			born + "60 terminate n\n61 delete n " + us + "\n62 create n in:us-east5-a " + us + " first\n66 terminate n in:us-east5-a\n67 create n in:us-west4-b " + us + " first\n70 create n in:us-west4-b " + us + " last",
+			[]string{"60 terminated us-west4-a n back gap 10m by pitstop who " + us + " deleted " + us + " to us-west4-b generation v5litepod hours 2.67 again 1"},
+		},
 		"two slices of two are taken down, and no entry says why": {
 			"0 create q:q " + ann + " first type:v6e-8 nodes:a,b\n9 progress a\n9 progress b of:" + renewed + "\n61 delete q:q " + us,
 			[]string{"61 unknown us-west4-a a not_back deleted " + us + " generation v6e", "61 unknown us-west4-a b not_back deleted " + us + " generation v6e"},
@@ -724,5 +742,52 @@ func BenchmarkAccount(b *testing.B) {
 		}
 		a.Add(e)
 		i++
+	}
+}
+
+// TestNobodyWaits: a slice waits for capacity while somebody asks for it.
+func TestNobodyWaits(t *testing.T) {
+	born := "0 create n " + ann + " type:v5litepod-16\n5 started n\n60 terminate n\n"
+	for name, c := range map[string]struct {
+		record        string
+		waits, unsaid time.Duration
+	}{
+		"a slice that never was":       {"0 create n failed " + ann + "\n7200 progress m", time.Hour, 119 * time.Hour},
+		"a loss, given up":             {born + "61 create n failed " + ann + "\n7200 progress m", 61 * time.Minute, 0},
+		"a loss, asked for each hour":  {born + "61 create n failed " + ann + "\n121 create n failed " + ann + "\n181 create n failed " + ann + "\n190 progress m", 130 * time.Minute, 0},
+		"a loss, asked for after days": {born + "61 create n failed " + ann + "\n7201 create n failed " + ann + "\n7210 progress m", 70 * time.Minute, 0},
+		"a queued resource stands":     {"0 create q:n failed " + ann + "\n30 create q:n " + ann + "\n7230 progress m", 120*time.Hour + 30*time.Minute, 0},
+		"in another zone":              {born + "61 create n in:us-east5-a failed " + ann + "\n7200 progress m", 61 * time.Minute, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := of(t, c.record)
+			for _, w := range r.Workloads {
+				if got := w.Time(goodput.Capacity); w.Name == "n" && got != c.waits {
+					t.Errorf("it waits for capacity %v, want %v", got, c.waits)
+				}
+				if got := w.Time(goodput.Unknown); w.Name == "n" && c.unsaid > 0 && got != c.unsaid {
+					t.Errorf("%v are unknown, want %v", got, c.unsaid)
+				}
+			}
+		})
+	}
+}
+
+// TestAWorkloadMovesToAnotherZone: it stays one workload, whatever zones are asked.
+func TestAWorkloadMovesToAnotherZone(t *testing.T) {
+	r, _ := of(t, strings.Join([]string{
+		"0 create q:q " + ann + " first type:v6e-8 nodes:a,b", "9 started a", "9 started b of:" + renewed, "60 terminate a", "60 terminate b", "61 delete q:q " + us,
+		"62 create q:q nodes:a,b failed " + us, "63 create q:q nodes:a,b in:us-west4-b failed " + us, "64 create q:q in:us-east5-a " + us + " type:v6e-8 nodes:a,b",
+		"80 started a in:us-east5-a of:t1v-n-0000000a", "80 started b in:us-east5-a of:t1v-n-0000000b", "90 progress m",
+	}, "\n"))
+	var names []string
+	for _, w := range r.Workloads {
+		names = append(names, w.Name)
+	}
+	if d := cmp.Diff([]string{"m", "q"}, names); d != "" {
+		t.Fatalf("workloads (-want +got):\n%s", d)
+	}
+	if got := r.Workloads[1].Time(goodput.Capacity); got != 29*time.Minute {
+		t.Errorf("it waits for capacity %v, want 9 minutes at first and 20 after the loss", got)
 	}
 }

@@ -98,13 +98,11 @@ func (a *Account) queuedAs(k key) string {
 // refused counts a creation that failed. So it was no provisioning.
 func (a *Account) refused(machines []*machine, class reason.FailureClass) {
 	for _, m := range machines {
-		g := m.gap
-		if o := a.elsewhere(m); g == nil && o != nil {
-			o.gap.counts(class) // another zone was tried
-			continue
+		if o := a.lostInAnotherZone(m); o != nil {
+			m = o
 		}
 		next := stand{Capacity, m.stand.cause}
-		switch {
+		switch g := m.gap; {
 		case g != nil:
 			g.asked = cmp.Or(g.asked, a.now)
 			g.counts(class)
@@ -113,8 +111,12 @@ func (a *Account) refused(machines []*machine, class reason.FailureClass) {
 		case m.alive, m.in == nil && a.workloads[key{m.project, "", m.name}] != nil:
 			continue // another one of its name stands
 		}
-		m.stand.use = Capacity
+		if m.stand.use == Provisioning {
+			m.stand.use = Capacity
+		}
 		a.turn(m, a.now, next)
+		m.refused = a.now
+		a.refusals = append(a.refusals, moment{m, a.now})
 	}
 }
 
@@ -140,7 +142,7 @@ func (a *Account) create(m *machine, c events.Call, who Agent) {
 	if !ends(c) {
 		return
 	}
-	if g := m.gap; g != nil && g.ordered.IsZero() {
+	if g := cmp.Or(a.lostInAnotherZone(m), m).gap; g != nil && g.ordered.IsZero() {
 		a.ordered(m, who)
 	}
 	a.up(m)
@@ -175,35 +177,47 @@ func (a *Account) vanished(m *machine) {
 	m.gap.unseen = true
 }
 
-// elsewhere is a lost slice of the same name in another zone; nil for none. A Job comes back in its namespace alone.
-func (a *Account) elsewhere(m *machine) *machine {
-	if w := a.workloads[key{m.project, "", m.name}]; w != nil && !m.isJob() {
-		if o := w.slices[m.name]; o != nil && o != m && o.gap != nil {
-			return o
-		}
+// lostInAnotherZone is the lost slice in whose place one of its name is to come, which has no time of its own so far; nil for none. A Job
+// comes back in its namespace alone.
+func (a *Account) lostInAnotherZone(m *machine) *machine {
+	if o := a.lost[key{m.project, "", m.name}]; o != nil && o.gap != nil && m.gap == nil && m.in == nil && !m.isJob() {
+		return o
 	}
 	return nil
 }
 
-// ordered notes that somebody asks for a slice. Where one of its name is missing in another zone, it is to take its place.
+// replaces notes that a slice is there, in the place of one that is lost in another zone. Somebody may ask in several zones: the first
+// slice that is there has the workload.
+func (a *Account) replaces(m *machine) {
+	if o := a.lostInAnotherZone(m); o != nil {
+		m.in, m.stand = a.workloadOf(o), o.stand
+		m.in.slices[m.name] = m
+		m.gap, o.gap, o.in = o.gap, nil, nil
+		a.lost[key{m.project, "", m.name}] = m
+	}
+}
+
+// ordered notes that somebody asks for a slice. Until it is there, what is lost is the slice whose place it is to take.
 func (a *Account) ordered(m *machine, who Agent) {
-	if o := a.elsewhere(m); m.gap == nil && !m.alive && o != nil {
-		m.gap, o.gap, a.recent = o.gap, nil, without(a.recent, o)
+	queued := m.queued != ""
+	if o := a.lostInAnotherZone(m); o != nil {
+		m = o
 	}
 	next := stand{use: Provisioning}
-	if m.queued != "" && who.By != ByGoogle { // Google makes the nodes of what it has granted
+	if queued && who.By != ByGoogle { // Google makes the nodes of what it has granted
 		next.use = Capacity
 	}
 	if g := m.gap; g != nil {
 		g.ordered, g.asked, g.by = a.now, cmp.Or(g.asked, a.now), who
 		next.cause = g.Cause
 	}
-	m.alive = false
+	m.alive, m.refused = false, time.Time{}
 	a.turn(m, a.now, next)
 }
 
 // up notes that a slice is there.
 func (a *Account) up(m *machine) {
+	a.replaces(m)
 	if m.gap != nil {
 		a.close(m, Back, a.now)
 	} else {
@@ -219,6 +233,10 @@ func (a *Account) remove(m *machine, who Agent) {
 	if m.gap == nil {
 		if !m.deleted.IsZero() && m.created.Before(m.deleted) {
 			return // the other entry of the same call
+		}
+		if m.in == nil && !m.created.IsZero() {
+			m.deleted = a.now
+			return // it was to take the place of another, or another has taken its place
 		}
 		far := noticedWithin
 		if who.By != ByOwner {

@@ -36,6 +36,9 @@ func (g *gap) highest() (most int) {
 
 // loss notes that a machine, or one of its workers, is lost.
 func (a *Account) loss(m *machine, worker int, c events.Cause) {
+	if m.created.After(m.deleted) {
+		a.replaces(m)
+	}
 	if g := m.gap; g != nil {
 		if ordered := !g.ordered.IsZero(); ordered && a.now.Sub(g.ordered) > createTakes || !ordered && g.provesReturn(worker, c, a.now) {
 			a.recreated(m, BackUnseen, a.now)
@@ -237,6 +240,7 @@ func (a *Account) begin(m *machine, at time.Time, c events.Cause) {
 // stops notes that a machine does not stand any more, since a gap began.
 func (a *Account) stops(m *machine, g *gap) {
 	m.gap, m.alive = g, false
+	a.lost[key{m.project, "", m.name}] = m
 	a.recent = append(without(a.recent, m), m)
 	if m.stand.use == Boarding {
 		m.stand.use = Unknown // its crew never spoke
@@ -385,6 +389,7 @@ func (a *Account) crew(e events.Entry) bool {
 	case events.ReportExited:
 		a.report.TrainingExits++
 	case events.ReportStarted, events.ReportProgress:
+		a.replaces(m)
 		if g := m.gap; g == nil {
 			m.alive = fresh || !m.down(a.now)
 		} else if fresh || a.now.Sub(g.At) > dying {
