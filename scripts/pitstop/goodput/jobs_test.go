@@ -223,3 +223,13 @@ func TestWhatIsCompleteIsNotReleased(t *testing.T) {
 		t.Errorf("%d deletions of running TPUs", r.Released)
 	}
 }
+
+// TestAJobSetThatIsMadeAgainWholeIsOneInterruption: its controller deletes the Job that did not fail, too.
+func TestAJobSetThatIsMadeAgainWholeIsOneInterruption(t *testing.T) {
+	record := []string{"0 create set:s " + ann + " nodes:s-a-0,s-b-0 v6e-16", "0.1 create s-a-0 " + jobSets + " v6e-16", "0.1 create s-b-0 " + jobSets + " v6e-16", "60 preempted " + gkeNode, "62 failed s-a-0"}
+	record = append(record, "62.1 delete s-a-0 "+jobSets, "62.1 delete s-b-0 "+jobSets, "62.5 create s-a-0 "+jobSets+" v6e-16", "62.6 create s-b-0 "+jobSets+" v6e-16", "100 scheduled "+gkeNode+" 90")
+	r, _ := ofJobs(t, record...)
+	if len(r.Workloads) != 1 || len(r.Interruptions) != 1 || r.Workloads[0].Stops != 1 {
+		t.Errorf("workloads %+v, interruptions %+v", r.Workloads, r.Interruptions)
+	}
+}

@@ -2,6 +2,7 @@ package goodput
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -41,11 +42,6 @@ const (
 	trains Use = ""
 )
 
-// Uses are all of them, in the order in which a workload comes to them.
-var Uses = []Use{
-	Capacity, Maintenance, Provisioning, Boarding, Admission, Starting, Restoring, Productive, Saving, Again, Hang, Stopped, Unknown,
-}
-
 // slowest orders how slices may stand: the first of a workload's slices holds up all of them.
 var slowest = []Use{Capacity, Provisioning, Maintenance, Stopped, Unknown, Boarding, trains}
 
@@ -84,8 +80,8 @@ type Workload struct {
 	// Steps and Pace are the last step, and how long one takes.
 	Steps int64
 	Pace  time.Duration
-	// Stepped counts the steps that were done, some of them again. SaveSteps are those from one save to the next, as far as lines of five
-	// minutes tell; 0 is not known.
+	// Stepped counts the steps that were done, some of them again. SaveSteps are those from one save to the next, half of the last ones, as
+	// far as lines of five minutes tell; 0 is not known.
 	Stepped, SaveSteps int64
 	// Stops counts its interruptions that are over, and Unsaved those in which it lost steps. Away is how long it stood still in them.
 	Stops, Unsaved int
@@ -134,9 +130,10 @@ type workload struct {
 	slices map[string]*machine
 	// since is the end of what is in the account.
 	since time.Time
-	// cause is why it last stood still, and broken the interruption that has not ended.
+	// cause is why it last stood still, and broken the interruption that has not ended. In it the workload was stopped for the time rested.
 	cause  events.Cause
 	broken *Interruption
+	rested time.Duration
 	training
 }
 
@@ -182,6 +179,10 @@ func (a *Account) workloadOf(m *machine) *workload {
 	if m.stand == (stand{}) {
 		m.stand.use = Unknown
 	}
+	if name == m.queued && w.slices[m.name] == nil && len(w.slices) > 0 {
+		a.spendUntil(w, a.now)
+		maps.DeleteFunc(w.slices, func(_ string, o *machine) bool { return o.queued != m.queued }) // of what had that name before
+	}
 	w.slices[m.name], m.in = m, w
 	return w
 }
@@ -192,20 +193,26 @@ func (a *Account) turn(m *machine, at time.Time, next stand) {
 		return // whose time it is shows when its node is known
 	}
 	w := a.workloadOf(m)
-	before := w.held().stand.use
+	before, open := w.held().stand.use, w.broken
+	if g := m.gap; g != nil && m.stand.use == Stopped && !g.ordered.IsZero() && at.Sub(g.deleted) <= createTakes {
+		m.stand = stand{Capacity, g.Cause} // its owner deleted it to make it again
+	}
 	kind, spent := a.spendUntil(w, at)
 	if before == Capacity && m.queued != "" && (next.use == Boarding || next.use == trains) {
 		w.add(kind, Amount{Doubt: min(spent.Time, grantTakes)}) // no entry tells when there was some
 	}
 	m.stand = next
-	if next.use == trains || next.use == Boarding && before != trains {
+	switch {
+	case w.phase == finished && next.use == Provisioning:
+		w.phase = silent // it is to train again
+	case w.phase == finished, next.use == trains, next.use == Boarding && before != trains:
 		return
 	}
 	if before == trains || m.gap != nil && (before == Boarding || before == Unknown) {
 		a.interrupted(w, at, next.cause)
 	}
 	if next.use == Stopped {
-		w.broken = nil // its owner wants no step
+		w.broken = open // that its owner wants no step is no interruption
 	}
 }
 
@@ -225,6 +232,8 @@ func (w *workload) held() *machine {
 func (a *Account) spendUntil(w *workload, at time.Time) (kind Kind, spent Amount) {
 	stand := w.held().stand
 	switch {
+	case w.phase == finished:
+		stand.use = Stopped
 	case stand.use == trains && w.phase == running:
 		return kind, spent
 	case stand.use == trains:
@@ -249,7 +258,9 @@ func (a *Account) spend(w *workload, at time.Time, use Use, cause events.Cause) 
 	for _, s := range w.slices {
 		spent.Chips += time.Duration(a.chips(s.accelerator)) * spent.Time
 	}
-	w.since = at
+	if w.since = at; use == Stopped {
+		w.rested += spent.Time
+	}
 	w.add(kind, spent)
 	return kind, spent
 }
@@ -301,6 +312,7 @@ func (a *Account) breaks(w *workload, at time.Time, cause events.Cause) {
 	for _, s := range w.slices {
 		chips += a.chips(s.accelerator)
 	}
+	w.rested = 0
 	w.broken = &Interruption{Project: w.Project, Workload: w.Name, Zone: m.zone, Cause: cause, From: at, Chips: chips}
 }
 
@@ -311,7 +323,7 @@ func (a *Account) mended(w *workload, at time.Time) {
 		return
 	}
 	w.broken = nil
-	b.To, b.Away = at, max(0, at.Sub(b.From))
+	b.To, b.Away = at, max(0, at.Sub(b.From)-w.rested)
 	w.Stops++
 	w.Away += b.Away
 	a.report.Interruptions = append(a.report.Interruptions, *b)
@@ -333,11 +345,15 @@ func (a *Account) spent() []Workload {
 			a.goesOn(w, a.now, Productive, "") // as far as is known
 		}
 		a.spendUntil(w, a.now)
-		if b := w.broken; b != nil {
-			b.Away = max(0, a.now.Sub(b.From))
+		if b := w.broken; b != nil && w.held().stand.use != Stopped {
+			b.Away = max(0, a.now.Sub(b.From)-w.rested)
 			a.report.Interruptions = append(a.report.Interruptions, *b)
 		}
 		w.Steps, w.Pace = w.step, w.pace
+		if n := len(w.apart); n > 0 {
+			slices.Sort(w.apart)
+			w.SaveSteps = w.apart[n/2]
+		}
 		all = append(all, w.Workload)
 	}
 	slices.SortFunc(all, func(v, w Workload) int {

@@ -15,6 +15,8 @@ const (
 	stalled = 10 * time.Minute
 	// mostStretches bounds the stretches of steps that are remembered. Where there are more, neighbours become one.
 	mostStretches = 512
+	// mostApart bounds the distances between saves that are remembered.
+	mostApart = 32
 	// mostSteps and mostSeconds bound what a line may claim.
 	mostSteps   = 1 << 50
 	mostSeconds = 1e9
@@ -43,8 +45,9 @@ type training struct {
 	// step was done at the time at; first is the first step that the crew saw of this attempt.
 	step, first int64
 	at, firstAt time.Time
-	// saved is the step of the last checkpoint that was told.
+	// saved is the step of the last checkpoint that was told, and apart are the steps between the last ones.
 	saved int64
+	apart []int64
 	// steps and saves are the seconds that the crew has counted in this attempt, up to step.
 	steps, saves float64
 	restore      float64
@@ -83,7 +86,7 @@ func (a *Account) trains(m *machine, r *events.CrewReport) {
 		if r.Step > 0 && !r.StepAt.IsZero() {
 			a.progress(w, m, r, stepped)
 		}
-		a.ends(w, r.Report == events.ReportFinished)
+		a.ends(w, r.Report == events.ReportFinished, a.now)
 	default:
 	}
 }
@@ -122,6 +125,9 @@ func (a *Account) starts(w *workload, m *machine, attempt int, ready, at time.Ti
 	if attempt == t.attempt && t.phase != between && t.phase != silent {
 		return // it is told again, or another slice says so
 	}
+	if t.phase == running && ready.After(t.at) && ready.Before(at) {
+		a.ends(w, false, ready) // a crew that goes on has told of the last step
+	}
 	if t.phase == running {
 		t.tailKind, t.tail = a.goesOn(w, w.since.Add(min(told, max(0, at.Sub(w.since)))), Again, events.CauseCrash) // its last line is missing
 		kind, hung := a.spend(w, at, Hang, events.CauseCrash)
@@ -133,7 +139,7 @@ func (a *Account) starts(w *workload, m *machine, attempt int, ready, at time.Ti
 		t.phase = between
 	}
 	a.spendUntil(w, at)
-	t.phase, t.attempt, t.node, t.restore = starting, attempt, m.name, 0
+	t.phase, t.attempt, t.node, t.restore, t.batch = starting, attempt, m.name, 0, 0
 }
 
 // progress takes the newest step of an attempt.
@@ -144,7 +150,11 @@ func (a *Account) progress(w *workload, m *machine, r *events.CrewReport, at tim
 		first, firstAt = r.Step, at
 	}
 	began := earlier(firstAt, at)
-	if !a.follows(w, m, r, began, at) {
+	follows := a.follows(w, m, r, began, at)
+	if r.Measured != nil && r.Attempt == t.attempt {
+		t.batch = min(max(0, float64(r.Measured.GlobalBatch)), mostSteps)
+	}
+	if !follows {
 		return
 	}
 	if t.phase == running && !r.FirstStepAt.IsZero() && firstAt.After(t.at) && !firstAt.Equal(t.firstAt) {
@@ -166,8 +176,8 @@ func (a *Account) progress(w *workload, m *machine, r *events.CrewReport, at tim
 // follows reports whether a line tells of the attempt that counts, and of its slowest slice.
 func (a *Account) follows(w *workload, m *machine, r *events.CrewReport, firstAt, at time.Time) bool {
 	t := &w.training
-	if t.phase == between && r.Attempt == t.attempt && !at.After(w.since) {
-		return false // it comes after the line of the end
+	if t.phase == between && r.Attempt == t.attempt && (m.name != t.node || !at.After(w.since)) {
+		return false // it comes after the end, or from another slice than the one that told of it
 	}
 	if r.Attempt > t.attempt || t.phase != starting && t.phase != running {
 		begun := firstAt // the line of its start is missing
@@ -177,10 +187,12 @@ func (a *Account) follows(w *workload, m *machine, r *events.CrewReport, firstAt
 		a.starts(w, m, r.Attempt, begun, begun)
 	}
 	if m.name != t.node {
-		if t.phase == running && r.Step >= t.step {
+		if t.phase == running && r.Step >= t.step && at.Sub(t.at) <= silence {
 			return false
 		}
-		t.node = m.name // it is slower, or the first to tell a step
+		if t.node = m.name; t.phase == running { // it is slower, or the only one that still speaks
+			t.first, t.firstAt = r.FirstStep, r.FirstStepAt
+		}
 	}
 	return true
 }
@@ -216,26 +228,29 @@ func (a *Account) resumes(w *workload, r *events.CrewReport, first int64, firstA
 		}
 		a.mended(w, begins)
 	}
-	t.phase, t.first, t.firstAt, t.pace, t.batch = running, first, firstAt, pace, 0
+	t.phase, t.first, t.firstAt, t.pace = running, first, firstAt, pace
 	t.step, t.at, t.steps, t.saves = resume, begins, -pace.Seconds(), 0 // the first step is not in the crew's count
 }
 
 // goesBack moves the time of the steps after one from the productive to what is done again, and returns how much that is.
 func (a *Account) goesBack(w *workload, resume int64) (lost time.Duration) {
 	t := &w.training
-	if t.tail.Time > 0 {
+	if rest := t.tail; rest.Time > 0 {
+		w.add(t.tailKind, Amount{Doubt: -rest.Doubt})
+		rest.Doubt = 0
 		if kept := resume - t.step; kept > 0 && t.pace > 0 && t.step > 0 { // more was done than a line told
-			part := t.tail.part(int64(min(t.tail.Time, times(kept, t.pace))), int64(t.tail.Time))
+			part := rest.part(int64(min(rest.Time, times(kept, t.pace))), int64(rest.Time))
 			kind := t.tailKind
 			kind.Use, kind.Cause = Productive, ""
 			w.move(t.tailKind, kind, part)
-			part.Examples = float64(kept) * t.batch
-			w.add(kind, Amount{Examples: part.Examples})
+			w.add(kind, Amount{Doubt: part.Time / 20}) // the pace was not always the same
+			rest.Time -= part.Time
 			t.done = append(t.done, stretch{resume, kept, kind, part})
 			if w.broken != nil {
 				w.broken.From = w.broken.From.Add(part.Time)
 			}
 		}
+		w.add(t.tailKind, Amount{Doubt: rest.Time}) // whether steps were done in the rest of it, no line tells
 		t.tail = Amount{}
 	}
 	for n := len(t.done) - 1; n >= 0 && t.done[n].to > resume; n-- {
@@ -285,16 +300,13 @@ func (a *Account) stepped(w *workload, r *events.CrewReport, at time.Time) {
 		a.spend(w, at, Unknown, "") // as in an evaluation
 	}
 	a.spend(w, at, Hang, w.cause)
-	if d := r.CheckpointStep - t.saved; t.saved > 0 && d > 0 && (w.SaveSteps == 0 || d < w.SaveSteps) {
-		w.SaveSteps = d
+	if d := r.CheckpointStep - t.saved; t.saved > 0 && d > 0 {
+		t.apart = append(t.apart[max(0, len(t.apart)-mostApart):], d)
 	}
 	t.saved = r.CheckpointStep
 	w.Stepped += n
 	t.pace = inSteps / time.Duration(n)
 	t.step, t.at = r.Step, at
-	if r.Measured != nil {
-		t.batch = min(max(0, float64(r.Measured.GlobalBatch)), mostSteps)
-	}
 	spent.Examples = float64(n) * t.batch
 	w.add(kind, Amount{Examples: spent.Examples})
 	t.done = append(t.done, stretch{r.Step, n, kind, spent})
@@ -318,27 +330,25 @@ func joined(all []stretch) []stretch {
 	return slices.Clip(out)
 }
 
-// ends notes that an attempt has ended, by the crew's last line of it.
-func (a *Account) ends(w *workload, done bool) {
+// ends notes that an attempt has ended by a time, and that its last step is told.
+func (a *Account) ends(w *workload, done bool, at time.Time) {
 	t := &w.training
-	stood := a.now.Sub(w.since)
+	stopped := at
 	switch {
 	case t.phase != running:
-		a.spendUntil(w, a.now)
-	case stood > max(stalled, 3*t.pace):
-		a.spend(w, a.now, Hang, events.CauseCrash)
+		a.spendUntil(w, at)
+	case at.Sub(w.since) > max(stalled, 3*t.pace):
+		stopped = w.since
+		a.spend(w, at, Hang, events.CauseCrash)
 	default:
-		a.spend(w, a.now, Again, events.CauseCrash) // of a step that never ended
+		stopped = w.since
+		a.spend(w, at, Again, events.CauseCrash) // of a step that never ended
 	}
 	if done {
-		t.phase, w.broken = finished, nil
+		t.phase, t.done, w.broken = finished, nil, nil // what comes is another training
 		return
 	}
-	if t.phase == running {
-		a.breaks(w, a.now.Add(-stood), events.CauseCrash)
-	} else {
-		a.breaks(w, a.now, events.CauseCrash)
-	}
+	a.breaks(w, stopped, events.CauseCrash)
 	t.phase = between
 }
 
@@ -371,7 +381,10 @@ func (a *Account) goesOn(w *workload, at time.Time, use Use, cause events.Cause)
 	a.spend(w, w.since.Add(time.Duration(inSaves*float64(most))), Saving, "")
 	kind, spent := a.spend(w, until, use, cause)
 	spent.Doubt = spent.Time
-	w.add(kind, Amount{Doubt: spent.Doubt})
+	if t.pace > 0 {
+		spent.Examples = spent.Time.Seconds() / t.pace.Seconds() * t.batch
+	}
+	w.add(kind, Amount{Doubt: spent.Doubt, Examples: spent.Examples})
 	a.spend(w, at, Unknown, "")
 	return kind, spent
 }

@@ -300,3 +300,211 @@ func TestALineMakesNoTime(t *testing.T) {
 		}
 	}
 }
+
+// diary adds entries about slices at minutes of a record.
+type diary struct {
+	*goodput.Account
+	n int
+}
+
+func newDiary() *diary { return &diary{Account: goodput.New(goodput.Who{}, 20*time.Minute)} }
+
+func (d *diary) at(minute float64) time.Time {
+	return start.Add(time.Duration(minute * float64(time.Minute)))
+}
+
+func (d *diary) add(minute float64, node string, e events.Entry) {
+	d.n++
+	e.ID, e.Time, e.Rank = strconv.Itoa(d.n), d.at(minute), events.RankAudit
+	e.Subject = events.Subject{Project: project, Zone: zone, Node: node}
+	d.Add(e)
+}
+
+// calls is a call that takes no time.
+func (d *diary) calls(minute float64, method, node, principal string) {
+	d.add(minute, node, events.Entry{Kind: events.KindCall, Call: events.Call{Method: method, Principal: principal, Order: events.Order{Accelerator: "v5litepod-16", Spot: true}}})
+}
+
+// queues is the creation of a queued resource with nodes.
+func (d *diary) queues(minute float64, name string, nodes ...string) {
+	d.Add(events.Entry{Kind: events.KindCall, Time: d.at(minute), Subject: events.Subject{Project: project, Zone: zone, QueuedResource: name}, Call: events.Call{
+		Method: "CreateQueuedResource", Principal: us, Order: events.Order{Accelerator: "v5litepod-16", Nodes: nodes},
+	}})
+}
+
+func (d *diary) loses(minute float64, node string) {
+	d.add(minute, node, events.Entry{Kind: events.KindLoss, Cause: events.CausePreemption})
+}
+
+// tells is a line of a crew. An attempt begins with its first step at a minute, and saved is its last checkpoint.
+func (d *diary) tells(minute float64, node string, report events.Report, attempt int, step, first int64, firstAt float64, saved int64) {
+	r := &events.CrewReport{Report: report, Node: node, Zone: zone, Hostname: "t1v-" + node + "-w-0", Attempt: attempt, Step: step, CheckpointStep: saved}
+	if first > 0 {
+		r.StepAt, r.FirstStep, r.FirstStepAt = d.at(minute), first, d.at(firstAt)
+	}
+	d.add(minute, node, events.Entry{Kind: events.KindCrew, Crew: r})
+}
+
+// trains are the lines of an attempt which does a step each minute, one line each five minutes and at its end.
+func (d *diary) trains(from, to float64, node string, attempt int, saved int64) {
+	d.tells(from, node, events.ReportStarted, attempt, saved, 0, 0, 0)
+	for m := from + 1; m <= to; m += 5 {
+		d.tells(m, node, events.ReportProgress, attempt, saved+int64(m-from), saved+1, from+1, saved)
+	}
+}
+
+// minutes are those of each use, of all workloads.
+func minutes(r goodput.Report) map[goodput.Use]float64 {
+	all := map[goodput.Use]float64{}
+	for _, w := range r.Workloads {
+		for k, n := range w.Spent {
+			all[k.Use] += n.Time.Minutes()
+		}
+	}
+	return all
+}
+
+// TestAnOwnerWhoMakesALostSliceAgainStopsNothing: he has to delete it first. What he makes again days later was stopped in between, and stood still
+// for the rest.
+func TestAnOwnerWhoMakesALostSliceAgainStopsNothing(t *testing.T) {
+	for waits, stopped := range map[float64]float64{5: 0, 3000: 3000} {
+		d := newDiary()
+		d.calls(0, "CreateNode", "n", ann)
+		d.trains(5, 100, "n", 1, 0)
+		d.loses(101, "n")
+		d.calls(103, "DeleteNode", "n", ann)
+		d.calls(103+waits, "CreateNode", "n", ann)
+		d.trains(110+waits, 200+waits, "n", 2, 60)
+		r := d.Report()
+		if w := r.Workloads[0]; w.Stops != 1 || w.Unsaved != 1 || len(r.Interruptions) != 1 {
+			t.Fatalf("made again after %g minutes: %d stops, %d unsaved, interruptions %+v", waits, w.Stops, w.Unsaved, r.Interruptions)
+		}
+		away, want := r.Interruptions[0].Away.Minutes(), 14+waits-stopped
+		if got := minutes(r)[goodput.Stopped]; math.Abs(got-stopped) > 0.01 || math.Abs(away-want) > 0.01 {
+			t.Errorf("made again after %g minutes: %.2f minutes stopped, want %g; %.2f away, want %g", waits, got, stopped, away, want)
+		}
+	}
+}
+
+// TestALateLineOfAnotherSliceStartsNoAttempt: one of two slices is lost, and the other one still tells of the last step.
+func TestALateLineOfAnotherSliceStartsNoAttempt(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		d := newDiary()
+		d.queues(0, "q", "n0", "n1")
+		for _, n := range []string{"n0", "n1"} {
+			d.tells(9, n, events.ReportStarted, 1, 0, 0, 0, 0)
+		}
+		for m := 10.0; m <= 60; m += 5 {
+			d.tells(m, "n0", events.ReportProgress, 1, int64(m-9), 1, 10, 0)
+			d.tells(m, "n1", events.ReportProgress, 1, int64(m-9), 1, 10.01, 0)
+		}
+		d.loses(60.2, "n0")
+		if late {
+			d.tells(60.6, "n1", events.ReportProgress, 1, 52, 1, 10.01, 0)
+		}
+		d.calls(61, "CreateNode", "n0", us)
+		for _, n := range []string{"n0", "n1"} {
+			d.tells(70, n, events.ReportStarted, 2, 51, 0, 0, 0)
+			d.tells(75, n, events.ReportProgress, 2, 52, 52, 75, 51)
+			d.tells(80, n, events.ReportProgress, 2, 57, 52, 75, 51)
+		}
+		r := d.Report()
+		if got := minutes(r); math.Abs(got[goodput.Productive]-57) > 0.2 || len(r.Interruptions) != 1 || r.Interruptions[0].Cause != events.CausePreemption {
+			t.Errorf("late line %v: %v, %+v", late, got, r.Interruptions)
+		}
+	}
+}
+
+// TestASilentSliceIsFollowedNoMore: the crew that was followed writes no line any more, and the other one tells that the training goes on.
+func TestASilentSliceIsFollowedNoMore(t *testing.T) {
+	d := newDiary()
+	d.queues(0, "q", "n0", "n1")
+	for m := 10.0; m <= 120; m += 5 {
+		if m <= 30 {
+			d.tells(m, "n0", events.ReportProgress, 1, int64(m-9), 1, 10, 0)
+		}
+		d.tells(m, "n1", events.ReportProgress, 1, int64(m-9), 1, 10.01, 0)
+	}
+	r := d.Report()
+	if w := r.Workloads[0]; w.Steps != 111 || math.Abs(minutes(r)[goodput.Productive]-110) > 0.1 {
+		t.Errorf("step %d, %v", w.Steps, minutes(r))
+	}
+}
+
+// TestAFinishedTrainingLosesNothing: its machines are lost later, and nobody makes them again. A new creation is a new training.
+func TestAFinishedTrainingLosesNothing(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		d := newDiary()
+		d.calls(0, "CreateNode", "n", ann)
+		d.trains(5, 101, "n", 1, 0)
+		d.tells(101, "n", events.ReportFinished, 1, 96, 1, 6, 0)
+		d.loses(160, "n")
+		d.calls(500, "CreateNode", "m", ann)
+		trained := 96.0
+		if again {
+			d.calls(500, "CreateNode", "n", ann)
+			d.trains(510, 600, "n", 2, 0)
+			trained += 90
+		}
+		d.calls(600, "DeleteNode", "m", ann)
+		r := d.Report()
+		r.Workloads = slices.DeleteFunc(r.Workloads, func(w goodput.Workload) bool { return w.Name == "m" })
+		if got := minutes(r); math.Abs(got[goodput.Productive]-trained) > 1.1 || got[goodput.Stopped] < 390 || got[goodput.Unknown] > 5 || len(r.Interruptions) != 0 {
+			t.Errorf("trained again %v: %v, %+v", again, got, r.Interruptions)
+		}
+	}
+}
+
+// TestAResumeTellsHowFarAnAttemptCame: after a perfect save nothing is done again, and nearly nothing is in doubt.
+func TestAResumeTellsHowFarAnAttemptCame(t *testing.T) {
+	d := newDiary()
+	d.calls(0, "CreateNode", "n", ann)
+	d.trains(5, 101, "n", 1, 0) // the last line tells of step 96
+	d.loses(105.5, "n")
+	d.calls(106, "CreateNode", "n", ann)
+	d.trains(110, 200, "n", 2, 100)
+	r := d.Report()
+	for k, n := range r.Workloads[0].Spent {
+		if k.Use == goodput.Again && (n.Time > 40*time.Second || n.Doubt > n.Time) || k.Use == goodput.Productive && n.Doubt > time.Minute {
+			t.Errorf("%s: %v ± %v", k.Use, n.Time, n.Doubt)
+		}
+	}
+}
+
+// TestASaveOnRequestIsNoHabit: a training that saves each 120 steps saves once in between.
+func TestASaveOnRequestIsNoHabit(t *testing.T) {
+	d := newDiary()
+	d.calls(0, "CreateNode", "n", ann)
+	for m := 10; m <= 1000; m += 5 {
+		saved := m / 120 * 120
+		if m >= 750 && m < 840 {
+			saved = 752
+		}
+		d.tells(float64(m), "n", events.ReportProgress, 1, int64(m), 1, 1, int64(saved))
+	}
+	if w := d.Report().Workloads[0]; w.SaveSteps != 120 {
+		t.Errorf("it saves each %d steps, want 120", w.SaveSteps)
+	}
+}
+
+// TestTheNodesOfAFormerQueuedResourceAreGone: it is made again with others.
+func TestTheNodesOfAFormerQueuedResourceAreGone(t *testing.T) {
+	d := newDiary()
+	d.queues(0, "q", "n0", "n1")
+	d.trains(10, 60, "n0", 1, 0)
+	d.trains(10, 60, "n1", 1, 0)
+	d.Add(events.Entry{Kind: events.KindCall, Time: d.at(70), Subject: events.Subject{Project: project, Zone: zone, QueuedResource: "q"}, Call: events.Call{Method: "DeleteQueuedResource", Principal: ann}})
+	d.queues(80, "q", "m0", "m1")
+	d.trains(90, 200, "m0", 2, 50)
+	d.trains(90, 200, "m1", 2, 50)
+	r := d.Report()
+	got := minutes(r)
+	if len(r.Workloads) != 1 || math.Abs(got[goodput.Productive]-156) > 1.5 || got[goodput.Stopped] != 10 {
+		t.Errorf("%d workloads, %v", len(r.Workloads), got)
+	}
+	for k, n := range r.Workloads[0].Spent {
+		if n.Chips != 32*n.Time {
+			t.Errorf("%+v: %v of all chips in %v", k, n.Chips, n.Time)
+		}
+	}
+}
