@@ -18,8 +18,8 @@ import (
 const (
 	// OftenEnough is the longest time between two saves without a warning. Google's guides advise to save about hourly.
 	OftenEnough = time.Hour
-	// worthwhile is the gain, in points of goodput, that another interval surely has if it is advised. The optimum is flat.
-	worthwhile = 0.3
+	// Worthwhile is the gain, in points of goodput, that a change has at least if it is advised: another interval surely, for the optimum is flat.
+	Worthwhile = 0.3
 	// fewestGaps is from how many measured times between saves on their median is believed.
 	fewestGaps = 5
 	// coarse is the time between two saves below which the measured time says only "at most": crews tell of a checkpoint with their
@@ -129,30 +129,37 @@ type Habit struct {
 	Record interval.Record `json:"-"`
 }
 
+// Weigh compares the time between two saves of a record with the one that loses least. Timed is how many saves were timed, and step how many
+// seconds a step takes; 0 is unknown.
+func Weigh(r interval.Record, timed int, step float64) Habit {
+	r.Save, r.Back = max(r.Save, time.Second), cmp.Or(r.Back, assumedBack)
+	best := interval.Best(r.Save, interval.BetweenLosses(r.Losses, r.Trained))
+	if r.Every <= OftenEnough && r.Save < OftenEnough/2 {
+		best = min(best, OftenEnough-r.Save) // a history without losses is no reason to save less often than the guides say
+	}
+	a := r.Weigh(rounded(best + r.Save))
+	return Habit{
+		EverySeconds: r.Every.Seconds(), BestSeconds: a.Every.Seconds(), GainPoints: tenth(a.Gain), GainLeast: tenth(a.Least), GainMost: tenth(a.Most),
+		StepSeconds: step, SaveSeconds: r.Save.Seconds(), SavesTimed: timed, Losses: r.Losses, TrainedSeconds: r.Trained.Seconds(), Record: r,
+	}
+}
+
 // Of compares the time between two saves in use, as Every tells it, with the one that loses least. Price is that of a chip-hour; 0 is unknown.
 func Of(w view.Workload, every time.Duration, atLeast bool, h History, price float64) Habit {
 	save, timed := assumedSave, 0
 	if w.Training.SaveMode == events.SaveSignal && len(w.Training.SaveSeconds) > 0 { // a natural save waits for the next checkpoint
-		save, timed = max(median(w.Training.SaveSeconds), time.Second), len(w.Training.SaveSeconds)
+		save, timed = median(w.Training.SaveSeconds), len(w.Training.SaveSeconds)
 	}
-	between := interval.BetweenLosses(h.Losses, h.Trained)
-	best := interval.Best(save, between)
-	if every <= OftenEnough && save < OftenEnough/2 {
-		best = min(best, OftenEnough-save) // a history without losses is no reason to save less often than the guides say
-	}
-	r := interval.Record{Losses: h.Losses, Trained: h.Trained, Back: cmp.Or(h.Back, assumedBack), Save: save, Every: every}
-	a := r.Weigh(rounded(best + save))
-	s := Habit{
-		EverySeconds: every.Seconds(), AtLeast: atLeast, BestSeconds: a.Every.Seconds(), GainPoints: tenth(a.Gain), GainLeast: tenth(a.Least), GainMost: tenth(a.Most),
-		StepSeconds: w.Training.StepSeconds, SaveSeconds: save.Seconds(), SavesTimed: timed, Losses: h.Losses, TrainedSeconds: h.Trained.Seconds(), Record: r,
-	}
+	s := Weigh(interval.Record{Losses: h.Losses, Trained: h.Trained, Back: h.Back, Save: save, Every: every}, timed, w.Training.StepSeconds)
+	s.AtLeast = atLeast
 	chips := 0
 	for _, slice := range w.Slices {
 		chips += slice.Chips
 	}
-	s.ChipHours = math.Round(max(0, a.Gain) / 100 * month * float64(chips))
+	s.ChipHours = math.Round(max(0, s.GainPoints) / 100 * month * float64(chips))
 	s.Dollars = math.Round(s.ChipHours * price)
 	if interval.Bursty(h.Lifetimes) {
+		between := interval.BetweenLosses(h.Losses, h.Trained)
 		for age := time.Duration(0); len(s.AfterStart) < 5; {
 			age += rounded(interval.Next(age, save, between) + save)
 			s.AfterStart = append(s.AfterStart, age.Seconds())
@@ -165,7 +172,7 @@ func Of(w view.Workload, every time.Duration, atLeast bool, h History, price flo
 // assumed: many frameworks train on while they save.
 func (s Habit) Advises() bool {
 	switch {
-	case s.GainLeast <= worthwhile:
+	case s.GainLeast <= Worthwhile:
 		return false
 	case s.shorter():
 		return s.EverySeconds > coarse.Seconds()
@@ -196,7 +203,7 @@ func (s Habit) Advice() (do, because string) {
 	if s.SavesTimed > 0 {
 		saves = fmt.Sprintf("a save takes %s (%d timed)", span(s.SaveSeconds), s.SavesTimed)
 	}
-	do = fmt.Sprintf("save every %s instead of %s: %+.1f points of goodput [%.1f, %.1f]", s.apart(s.BestSeconds), s.apart(s.EverySeconds), s.GainPoints, s.GainLeast, s.GainMost)
+	do = fmt.Sprintf("%s: %+.1f points of goodput [%.1f, %.1f]", s.Change(), s.GainPoints, s.GainLeast, s.GainMost)
 	if s.ChipHours > 0 {
 		do += ", " + events.Number(int64(s.ChipHours)) + " chip-hours a month"
 	}
@@ -221,6 +228,11 @@ func (s Habit) Advice() (do, because string) {
 		because += "; losses come in bursts: it loses still less with saves at " + strings.Join(after, ", ") + " after a start, and then ever less often"
 	}
 	return do, because
+}
+
+// Change names the time between two saves that loses least in the place of the one in use.
+func (s Habit) Change() string {
+	return "save every " + s.apart(s.BestSeconds) + " instead of " + s.apart(s.EverySeconds)
 }
 
 // apart is a time between two saves, in steps too where their time is known: that is what a person sets. Two digits of it are known.

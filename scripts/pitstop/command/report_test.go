@@ -890,7 +890,7 @@ func TestGoodputNamesWhatToChange(t *testing.T) {
 		t.Fatalf("exit code %d, stderr %q", code, errOut)
 	}
 	for _, want := range []string{
-		`save every 5\d steps \(2\d m .* s\) instead of 240 \(2 h 0 m\) +\d+\.\d to \d+\.\d +llama +-\n`,
+		`save every 5\d steps \(2\d m 0 s\) instead of 240 steps \(2 h 0 m\) +\d+\.\d to \d+\.\d +llama +-\n`,
 		`notice a loss and ask for new machines within 1 m 0 s +at most 3\.\d +- +-\n`,
 		`run on demand in the place of Spot +at most \d+\.\d +- +16\d\d\.\d\d\n`,
 	} {

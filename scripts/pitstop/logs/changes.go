@@ -2,9 +2,7 @@ package logs
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/goodput"
 	"pitstop.internal/shared/interval"
+	"pitstop.internal/shared/saving"
 )
 
 // change is something that a person may change, and what that gains. Pitstop changes none of it by itself.
@@ -26,8 +25,6 @@ type change struct {
 }
 
 const (
-	// worthIt is the gain in points that a change has to reach to be told: surely, where it is a time between saves.
-	worthIt = 0.3
 	// prompt is how long after a loss new machines are asked for at the earliest.
 	prompt = time.Minute
 	// fewestWaits is from how many waits on the mean wait of a zone is believed.
@@ -40,12 +37,8 @@ func (t *goodputTeller) changesOf(a account) (all []change) {
 	more, priced := 0.0, true
 	for _, w := range a.Workloads {
 		wanted += w.Time() - w.Time(goodput.Stopped)
-		if r, ok := savesOf(w); ok {
-			steps := bestSteps(w, r)
-			if a := r.Weigh(time.Duration(steps)*w.Pace + r.Save); a.Least > worthIt {
-				text := fmt.Sprintf("save every %s steps (%s) instead of %s (%s)", events.Number(steps), events.Span(a.Every.Round(time.Second)), events.Number(w.SaveSteps), events.Span(r.Every.Round(time.Second)))
-				all = append(all, change{w.Name, text, hundredths(a.Least), hundredths(a.Most), 0})
-			}
+		if h, ok := habitOf(w); ok && h.Advises() {
+			all = append(all, change{w.Name, h.Change(), h.GainLeast, h.GainMost, 0})
 		}
 		for k, n := range w.Spent {
 			if k.Use == goodput.Again && k.Cause == events.CauseMaintenance {
@@ -82,7 +75,7 @@ func (t *goodputTeller) changesOf(a account) (all []change) {
 		{spot, "run on demand in the place of Spot", more},
 		{announced, "save when maintenance is announced: a crew and request_checkpoint, or autocheckpoint", 0},
 	} {
-		if points := hundredths(100 * c.gains.Seconds() / max(wanted, 1).Seconds()); points >= worthIt {
+		if points := hundredths(100 * c.gains.Seconds() / max(wanted, 1).Seconds()); points >= saving.Worthwhile {
 			all = append(all, change{Change: c.text, PointsAtMost: points, DollarsMore: hundredths(c.dollars)})
 		}
 	}
@@ -119,20 +112,16 @@ func longerThanIn(losses []goodput.Loss) (longer time.Duration, zone string) {
 	return time.Duration(seconds * float64(time.Second)), zone
 }
 
-// savesOf is what a workload's saves and losses say; false where its crew does not tell of saves.
-func savesOf(w goodput.Workload) (r interval.Record, ok bool) {
-	saving := w.Time(goodput.Saving)
-	if w.Unsplit || saving == 0 || w.SaveSteps == 0 || w.Stepped == 0 || w.Pace == 0 {
-		return r, false
+// habitOf is how a workload saves; false where its crew does not tell of saves.
+func habitOf(w goodput.Workload) (h saving.Habit, ok bool) {
+	spent := w.Time(goodput.Saving)
+	if w.Unsplit || spent == 0 || w.SaveSteps == 0 || w.Stepped == 0 || w.Pace == 0 {
+		return h, false
 	}
-	save := time.Duration(float64(saving) * float64(w.SaveSteps) / float64(w.Stepped))
-	return interval.Record{
-		Losses: w.Unsaved, Trained: w.Time(goodput.Productive, goodput.Saving, goodput.Again), Back: w.Away / time.Duration(max(1, w.Stops)),
-		Save: save, Every: time.Duration(w.SaveSteps)*w.Pace + save,
-	}, true
-}
-
-// bestSteps is from how many steps to save on a workload loses least.
-func bestSteps(w goodput.Workload, r interval.Record) int64 {
-	return max(1, int64(math.Round(float64(interval.Best(r.Save, interval.BetweenLosses(r.Losses, r.Trained)))/float64(w.Pace))))
+	saves := max(1, w.Stepped/w.SaveSteps)
+	save := spent / time.Duration(saves)
+	every := time.Duration(w.SaveSteps)*w.Pace + save
+	return saving.Weigh(interval.Record{
+		Losses: w.Unsaved, Trained: w.Time(goodput.Productive, goodput.Saving, goodput.Again), Back: w.Away / time.Duration(max(1, w.Stops)), Save: save, Every: every,
+	}, int(saves), every.Seconds()/float64(w.SaveSteps)), true
 }

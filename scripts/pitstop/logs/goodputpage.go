@@ -110,14 +110,13 @@ const mostCurves = 4
 // curves are what each time between two saves would reach: of the first workloads that tell how long a save blocks.
 func curves(all []goodput.Workload) (drawn []page.Curve, others []goodput.Workload) {
 	for _, w := range all {
-		saves, ok := savesOf(w)
+		h, ok := habitOf(w)
 		switch {
 		case !ok:
 		case len(drawn) == mostCurves:
 			others = append(others, w)
 		default:
-			best := time.Duration(bestSteps(w, saves))*w.Pace + saves.Save
-			drawn = append(drawn, page.NewCurve("curve"+strconv.Itoa(len(drawn)), "Goodput of "+w.Name+" by the time between two saves", saves, best))
+			drawn = append(drawn, page.NewCurve("curve"+strconv.Itoa(len(drawn)), "Goodput of "+w.Name+" by the time between two saves", h.Record, time.Duration(h.BestSeconds)*time.Second))
 		}
 	}
 	return drawn, others

@@ -45,7 +45,7 @@ func TestCheckNamesTheIntervalThatLosesLeast(t *testing.T) {
 			20,
 			[]string{
 				"warn      interval: it saves every 3 h 0 m; 20 losses of unsaved steps in 9 d 14 h of training, besides an assumed one in 12 h; a save takes 30 s (3 timed)",
-				"you: save every 26 m 0 s instead of 3 h 0 m: +8.4 points of goodput [5.4, 11.9], 993 chip-hours a month, 497 dollars",
+				"you: save every 26 m 0 s instead of 3 h 0 m: +8.4 points of goodput [5.4, 11.9], 981 chip-hours a month, 491 dollars",
 			},
 			"",
 		},
