@@ -78,10 +78,10 @@ type Account struct {
 	lead  time.Duration
 
 	report   Report
-	machines map[key]*machine // a node also by what its workers have in common
-	lost     map[key]*machine // the node that was lost last, by project and name
-	refusals []moment         // oldest first
-	recent   []*machine       // what was lost, or taken down, and may have another side; oldest first
+	machines map[key]*machine  // a node also by what its workers have in common
+	lost     map[key]*machine  // the node that was lost last, by project and name
+	refusals []moment          // oldest first
+	recent   map[bool][]moment // what was lost, or taken down, and may have another side, by whether it is unnamed; oldest first
 	queues   map[key]*queue
 	byClass  map[Class]*Sum
 	byAgent  map[Agent]*Sum
@@ -98,7 +98,7 @@ type Account struct {
 // New makes an account. A notice is in time when it came so much before the loss.
 func New(who Who, lead time.Duration) *Account {
 	return &Account{
-		who: who, begun: events.Callers{}, lead: lead, report: Report{Losses: []Loss{}}, machines: map[key]*machine{}, lost: map[key]*machine{}, queues: map[key]*queue{},
+		who: who, begun: events.Callers{}, lead: lead, report: Report{Losses: []Loss{}}, machines: map[key]*machine{}, lost: map[key]*machine{}, recent: map[bool][]moment{}, queues: map[key]*queue{},
 		byClass: map[Class]*Sum{}, byAgent: map[Agent]*Sum{}, ids: map[string]bool{},
 		clusters:  clusters{sets: map[key][]string{}, setOf: map[key]string{}, marked: map[key]*notice{}},
 		workloads: map[key]*workload{}, sizes: map[string]int{},
@@ -136,12 +136,15 @@ func (a *Account) clock(at time.Time) {
 	if a.report.From.IsZero() {
 		a.report.From, a.swept = a.now, a.now
 	}
-	for len(a.recent) > 0 && a.now.Sub(a.recent[0].ended()) > unnamedFor {
-		if m := a.recent[0]; m.unnamed && m.gap != nil {
-			a.close(m, NotTold, a.now)
-		} else {
-			a.recent = a.recent[1:]
+	for _, unnamed := range []bool{true, false} {
+		all := a.recent[unnamed]
+		for len(all) > 0 && a.now.Sub(all[0].at) > unnamedFor {
+			m := all[0]
+			if all = all[1:]; unnamed && m.gap != nil && m.stays() {
+				a.close(m.machine, NotTold, a.now)
+			}
 		}
+		a.recent[unnamed] = all
 	}
 	for len(a.refusals) > 0 && a.now.Sub(a.refusals[0].at) > askedFor {
 		m := a.refusals[0]

@@ -791,3 +791,18 @@ func TestAWorkloadMovesToAnotherZone(t *testing.T) {
 		t.Errorf("it waits for capacity %v, want 9 minutes at first and 20 after the loss", got)
 	}
 }
+
+// BenchmarkStorm loses slices of which only workers are told, within the time in which each may have another side.
+func BenchmarkStorm(b *testing.B) {
+	for _, n := range []int{5000, 20000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			for b.Loop() {
+				a := goodput.New(goodput.Who{}, 0)
+				for i := range n {
+					worker := fmt.Sprintf("t1v-n-%08x-w-0", i)
+					a.Add(events.Entry{Kind: events.KindLoss, Cause: events.CausePreemption, Time: start.Add(time.Duration(i) * time.Second), Subject: events.Subject{Project: project, Zone: zone, Worker: worker}})
+				}
+			}
+		})
+	}
+}

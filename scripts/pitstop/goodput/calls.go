@@ -264,7 +264,7 @@ func (a *Account) remove(m *machine, who Agent) {
 		a.holds(m, a.now)
 	default:
 		if g := m.lostBeside(); g != nil {
-			a.recent = append(without(a.recent, m), m)
+			a.remember(m)
 			a.turn(m, a.now, stand{Capacity, g.Cause})
 			break
 		}

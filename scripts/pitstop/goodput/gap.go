@@ -147,14 +147,16 @@ func (m *machine) holds(worker int) bool {
 // one another; the oldest such loss counts. Farther off it has to be the only one, of a cause that goes with this one. The last guess is
 // what was taken down a moment ago.
 func (a *Account) twin(m *machine, worker int, c events.Cause, near, far time.Duration) *machine {
-	var only []*machine
-	var taken *machine
-	for _, o := range a.recent {
+	var only, taken *machine
+	several := false
+	all := a.recent[!m.unnamed]
+	for _, r := range all[firstAt(all, a.now.Add(-far)):] {
+		o := r.machine
 		node, workers := m, o
 		if m.unnamed {
 			node, workers = o, m
 		}
-		if o.unnamed == m.unnamed || o.project != m.project || o.zone != m.zone || node.group != "" {
+		if !r.stays() || o.project != m.project || o.zone != m.zone || node.group != "" {
 			continue // a node with a group has other workers
 		}
 		highest := worker
@@ -167,13 +169,14 @@ func (a *Account) twin(m *machine, worker int, c events.Cause, near, far time.Du
 		case g != nil && ago <= near:
 			return o
 		case g != nil && ago <= far && agree(g.Cause, c):
-			only = append(only, o)
+			several = several || only != nil && only != o
+			only = o
 		case g == nil && taken == nil && ago <= together && o.explains(c, a.now) && (vague(c) || c == events.CauseGuest): // no other end comes of an order
 			taken = o
 		}
 	}
-	if len(only) == 1 {
-		return only[0]
+	if only != nil && !several {
+		return only
 	}
 	return taken
 }
@@ -208,7 +211,6 @@ func (a *Account) joins(workers, node *machine) (lost bool) {
 		return false
 	}
 	workers.gap = nil
-	a.recent = without(a.recent, workers)
 	if node.gap != nil {
 		return false
 	}
@@ -217,9 +219,20 @@ func (a *Account) joins(workers, node *machine) (lost bool) {
 	return true
 }
 
-func without(all []*machine, m *machine) []*machine {
-	return slices.DeleteFunc(all, func(o *machine) bool { return o == m })
+// remember notes when a machine was lost or taken down, for what tells of its other side.
+func (a *Account) remember(m *machine) {
+	all, at := a.recent[m.unnamed], m.ended()
+	a.recent[m.unnamed] = slices.Insert(all, firstAt(all, at.Add(1)), moment{m, at})
 }
+
+// firstAt is the place of the first moment that is not before a time.
+func firstAt(all []moment, at time.Time) int {
+	i, _ := slices.BinarySearchFunc(all, at, func(m moment, at time.Time) int { return m.at.Compare(at) })
+	return i
+}
+
+// stays reports whether the end that a machine had then is still its last.
+func (m moment) stays() bool { return m.ended().Equal(m.at) }
 
 // forget drops the workers of a machine: the next one of that name has others.
 func (a *Account) forget(m *machine) {
@@ -241,7 +254,7 @@ func (a *Account) begin(m *machine, at time.Time, c events.Cause) {
 func (a *Account) stops(m *machine, g *gap) {
 	m.gap, m.alive = g, false
 	a.lost[key{m.project, "", m.name}] = m
-	a.recent = append(without(a.recent, m), m)
+	a.remember(m)
 	if m.stand.use == Boarding {
 		m.stand.use = Unknown // its crew never spoke
 	}
@@ -275,7 +288,7 @@ func (a *Account) limit(m *machine) {
 func (a *Account) takeDown(m *machine, planned bool) {
 	m.alive, m.deleted, m.planned, m.notice = false, a.now, planned, nil
 	a.turn(m, a.now, stand{use: Stopped})
-	a.recent = append(without(a.recent, m), m)
+	a.remember(m)
 }
 
 // restarted notes that Google restarted a machine, or one of its workers. The slice is back with the last of them.
@@ -332,7 +345,6 @@ func (a *Account) close(m *machine, o Outcome, at time.Time) {
 		m.notice.isOver(l.Announced && m.notice.is(g.notice), at)
 	}
 	m.gap, m.back = nil, at
-	a.recent = without(a.recent, m)
 	a.report.Total.add(l)
 	sum(a.byClass, Class{Cause: l.Cause, Zone: l.Zone, Generation: l.Generation}).add(l)
 	a.report.Losses = append(a.report.Losses, l)

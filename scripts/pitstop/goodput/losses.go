@@ -4,7 +4,7 @@
 // has one.
 //
 // It is pure: entries go in one after another in the order of their times, and the report comes out at the end. Its memory is bounded by
-// the workloads, the slices and the losses, not by the entries.
+// the workloads, the slices and the losses, not by the entries: it grows with each loss, since the report lists them all.
 package goodput
 
 import (
