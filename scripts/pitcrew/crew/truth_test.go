@@ -367,7 +367,7 @@ func (h *history) play() (truth, got map[goodput.Use]float64, lasted time.Durati
 func TestTheAccountOfWhatCrewsTell(t *testing.T) {
 	n := breadth.Of(4, 1)
 	if breadth.Full() {
-		n = 60
+		n = 20
 	}
 	right, worst := 0, map[goodput.Use]float64{}
 	t.Cleanup(func() {

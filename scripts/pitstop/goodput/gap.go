@@ -405,7 +405,7 @@ func (a *Account) crew(e events.Entry) bool {
 		if g := m.gap; g == nil {
 			m.alive = fresh || !m.down(a.now)
 		} else if fresh || a.now.Sub(g.At) > dying {
-			a.recreated(m, Back, later(later(g.At, g.deleted), later(g.ordered, a.readyAt(r))))
+			a.recreated(m, Back, later(later(g.At, g.deleted), later(g.ordered, cmp.Or(a.readyAt(r), a.now))))
 		}
 	default:
 	}

@@ -1,6 +1,7 @@
 package goodput
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -108,24 +109,19 @@ func (a *Account) believed(r events.CrewReport) (*events.CrewReport, time.Time) 
 	return &r, stepped
 }
 
-// readyAt is when the crew that tells of a start was there.
-func (a *Account) readyAt(r *events.CrewReport) time.Time {
-	if r.Report == events.ReportStarted && !r.ReadyAt.IsZero() && r.ReadyAt.Before(a.now) {
-		return r.ReadyAt
-	}
-	return a.now
-}
+// readyAt is since when the crew that tells of a start waited for it; zero is not known.
+func (a *Account) readyAt(r *events.CrewReport) time.Time { return earlier(r.ReadyAt, a.now) }
 
-// starts notes that an attempt starts, for which its crew waited since it was ready.
+// starts notes that an attempt starts. Ready is since when its crew waited for that; zero is not known.
 func (a *Account) starts(w *workload, m *machine, attempt int, ready, at time.Time) {
 	t := &w.training
 	if m.stand.use != trains {
-		a.turn(m, ready, stand{})
+		a.turn(m, cmp.Or(ready, at), stand{})
 	}
 	if attempt == t.attempt && t.phase != between && t.phase != silent {
 		return // it is told again, or another slice says so
 	}
-	if t.phase == running && ready.After(t.at) && ready.Before(at) {
+	if t.phase == running && ready.After(t.at) {
 		a.ends(w, false, ready) // a crew that goes on has told of the last step
 	}
 	if t.phase == running {
@@ -184,7 +180,7 @@ func (a *Account) follows(w *workload, m *machine, r *events.CrewReport, firstAt
 		if begun.After(w.since) && t.phase != silent {
 			begun = w.since
 		}
-		a.starts(w, m, r.Attempt, begun, begun)
+		a.starts(w, m, r.Attempt, time.Time{}, begun)
 	}
 	if m.name != t.node {
 		if t.phase == running && r.Step >= t.step && at.Sub(t.at) <= silence {
