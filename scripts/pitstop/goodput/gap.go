@@ -362,8 +362,15 @@ func (a *Account) ended(m *machine, g *gap, o Outcome, at time.Time) Loss {
 	} else if l.ChipsAtLeast = 1; g.highest() > 0 {
 		l.ChipsAtLeast = 4 * (g.highest() + 1) // every slice of several workers has four chips in each
 	}
-	if !g.asked.IsZero() {
-		l.Unasked = g.asked.Sub(g.At).Seconds()
+	if l.Asked = g.asked; !g.asked.IsZero() {
+		unasked := g.asked
+		if g.released {
+			unasked = earlier(unasked, g.deleted)
+		}
+		l.Unasked = unasked.Sub(g.At).Seconds()
+	}
+	if m.in != nil {
+		l.Workload = m.in.Name
 	}
 	until := at
 	switch o {

@@ -96,8 +96,11 @@ type Loss struct {
 	BackAt   time.Time `json:"back_at,omitzero"`
 	BackZone string    `json:"back_zone,omitzero"`
 	Gap      float64   `json:"gap_seconds"`
-	// Unasked is how many seconds passed until somebody first asked for it again; 0 where nobody did.
-	Unasked float64 `json:"unasked_seconds"`
+	// Asked is when somebody first asked for it again. Unasked is how many seconds passed until then, or until its owner deleted it; 0 where
+	// nobody asked. Workload is that of the slice.
+	Asked    time.Time `json:"-"`
+	Unasked  float64   `json:"unasked_seconds"`
+	Workload string    `json:"-"`
 	// RecreatedBy and Principal are who brought it back; the principal of Google's own recovery is empty.
 	RecreatedBy By     `json:"recreated_by"`
 	Principal   string `json:"principal"`
