@@ -838,6 +838,17 @@ func TestWhatNoInterruptionCausedIsItsOwners(t *testing.T) {
 	}
 }
 
+// TestWhatItsOwnerDeletedWaitsForNobody: an owner deletes a lost slice after three minutes, and wants another one after three days.
+func TestWhatItsOwnerDeletedWaitsForNobody(t *testing.T) {
+	t.Setenv("COLUMNS", "300")
+	record := append(interrupted()[:7], called(123, "DeleteNode", "llama", "ann@example.com", "last"), called(4443, "CreateNode", "llama", "ann@example.com", "first"), called(4447, "CreateNode", "llama", "ann@example.com", "last"),
+		told(4450, "started", 2, 200, 0, 0))
+	out, _, code := call(t, strings.Join(record, "\n"), "goodput", "-")
+	if want := "notice a loss and ask for new machines within 1 m 0 s  at most 1.5\n"; code != cli.ExitDone || !strings.Contains(out, want) {
+		t.Errorf("exit code %d: %q is not said in\n%s", code, want, out)
+	}
+}
+
 // TestWithoutASpotPriceNoDifferenceIsTold: the file has one price of the two.
 func TestWithoutASpotPriceNoDifferenceIsTold(t *testing.T) {
 	t.Setenv("COLUMNS", "300")

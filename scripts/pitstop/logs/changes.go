@@ -61,8 +61,14 @@ func (t *goodputTeller) changesOf(a account) (all []change) {
 	if !priced {
 		more = 0
 	}
+	var nobody []wait
 	for _, l := range a.Losses {
-		unasked += max(0, time.Duration(l.Unasked*float64(time.Second))-prompt)
+		if until := l.At.Add(time.Duration(l.Unasked * float64(time.Second))); l.Workload != "" && until.Sub(l.At) > prompt {
+			nobody = append(nobody, wait{l.Project + "/" + l.Workload, l.At.Add(prompt), until})
+		}
+	}
+	for _, w := range once(nobody) {
+		unasked += w.to.Sub(w.from)
 	}
 	longer, zone := longerThanIn(a.Losses)
 	for _, c := range []struct {
@@ -82,34 +88,53 @@ func (t *goodputTeller) changesOf(a account) (all []change) {
 	return all
 }
 
+// wait is a time in which a workload waits.
+type wait struct {
+	workload string
+	from, to time.Time
+}
+
+// once are these waits, those together that a workload had at once, as for several slices.
+func once(all []wait) (out []wait) {
+	slices.SortFunc(all, func(w, v wait) int { return cmp.Or(cmp.Compare(w.workload, v.workload), w.from.Compare(v.from)) })
+	for _, w := range all {
+		if n := len(out) - 1; n < 0 || out[n].workload != w.workload || w.from.After(out[n].to) {
+			out = append(out, w)
+		} else if w.to.After(out[n].to) {
+			out[n].to = w.to
+		}
+	}
+	return out
+}
+
 // longerThanIn is the zone in which slices came back soonest after somebody had asked for them, and how much longer that took in the others.
 // A zone of few waits says nothing.
 func longerThanIn(losses []goodput.Loss) (longer time.Duration, zone string) {
-	waits := map[string][]float64{}
+	waits := map[string][]wait{}
 	for _, l := range losses {
 		z := cmp.Or(l.BackZone, l.Zone)
-		if job := strings.Contains(z, "/"); l.Outcome == goodput.Back && l.RecreatedBy != goodput.ByGoogle && !job {
-			waits[z] = append(waits[z], l.Gap-l.Unasked)
+		if job := strings.Contains(z, "/"); l.Outcome == goodput.Back && !l.Asked.IsZero() && !l.BackAt.Before(l.Asked) && l.RecreatedBy != goodput.ByGoogle && !job {
+			waits[z] = append(waits[z], wait{l.Project + "/" + l.Workload, l.Asked, l.BackAt})
 		}
 	}
-	maps.DeleteFunc(waits, func(_ string, all []float64) bool { return len(all) < fewestWaits })
-	sum := func(z string) (sum float64) {
-		for _, w := range waits[z] {
-			sum += w
-		}
-		return sum
-	}
-	mean := func(z string) float64 { return sum(z) / float64(len(waits[z])) }
-	seconds := 0.0
+	sum, mean := map[string]time.Duration{}, map[string]time.Duration{}
 	for _, z := range slices.Sorted(maps.Keys(waits)) {
-		if zone == "" || mean(z) < mean(zone) {
+		waits[z] = once(waits[z])
+		if len(waits[z]) < fewestWaits {
+			continue
+		}
+		for _, w := range waits[z] {
+			sum[z] += w.to.Sub(w.from)
+		}
+		mean[z] = sum[z] / time.Duration(len(waits[z]))
+		if zone == "" || mean[z] < mean[zone] {
 			zone = z
 		}
 	}
-	for z, all := range waits {
-		seconds += sum(z) - mean(zone)*float64(len(all))
+	for z := range sum {
+		longer += sum[z] - mean[zone]*time.Duration(len(waits[z]))
 	}
-	return time.Duration(seconds * float64(time.Second)), zone
+	return longer, zone
 }
 
 // habitOf is how a workload saves; false where its crew does not tell of saves.

@@ -31,3 +31,22 @@ func TestGoodputSaysOfSavesWhatCheckSays(t *testing.T) {
 		}
 	}
 }
+
+// TestEachWaitOfAWorkloadCountsOnce, though several of its slices are lost together.
+func TestEachWaitOfAWorkloadCountsOnce(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 12, 3, 0, 0, 0, time.UTC)
+	w := goodput.Workload{Project: "mine", Name: "q", Spent: map[goodput.Kind]*goodput.Amount{{Use: goodput.Capacity}: {Time: 5 * time.Hour}, {Use: goodput.Stopped}: {Time: 100 * time.Hour}}}
+	a := account{Report: goodput.Report{Workloads: []goodput.Workload{w}}}
+	for i := range 2 * 8 { // two losses of 8 slices each
+		lost := at.Add(time.Duration(i%8)*time.Second + time.Duration(i/8)*10*time.Hour)
+		a.Losses = append(a.Losses, goodput.Loss{Project: "mine", Workload: "q", Zone: "us-west4-a", Outcome: goodput.Back, At: lost, Unasked: 61 * 60, Asked: lost.Add(61 * time.Minute), BackAt: lost.Add(66 * time.Minute)})
+	}
+	got := (&goodputTeller{}).changesOf(a)
+	if len(got) != 1 || got[0].PointsAtMost != 40.08 { // twice an hour and 7 seconds, of five hours
+		t.Errorf("%+v", got)
+	}
+	if _, zone := longerThanIn(a.Losses); zone != "" {
+		t.Errorf("two waits name the zone %s", zone)
+	}
+}
