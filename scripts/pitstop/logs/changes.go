@@ -33,7 +33,7 @@ const (
 
 // changesOf are the changes that gain something, by the record.
 func (t *goodputTeller) changesOf(a account) (all []change) {
-	var wanted, unasked, announced, spot time.Duration
+	var wanted, announced, spot time.Duration
 	more, priced := 0.0, true
 	for _, w := range a.Workloads {
 		wanted += w.Time() - w.Time(goodput.Stopped)
@@ -61,22 +61,13 @@ func (t *goodputTeller) changesOf(a account) (all []change) {
 	if !priced {
 		more = 0
 	}
-	var nobody []wait
-	for _, l := range a.Losses {
-		if until := l.At.Add(time.Duration(l.Unasked * float64(time.Second))); l.Workload != "" && until.Sub(l.At) > prompt {
-			nobody = append(nobody, wait{l.Project + "/" + l.Workload, l.At.Add(prompt), until})
-		}
-	}
-	for _, w := range once(nobody) {
-		unasked += w.to.Sub(w.from)
-	}
 	longer, zone := longerThanIn(a.Losses)
 	for _, c := range []struct {
 		gains   time.Duration
 		text    string
 		dollars float64
 	}{
-		{unasked, "notice a loss and ask for new machines within " + events.Span(prompt), 0},
+		{unaskedFor(a.Losses), "notice a loss and ask for new machines within " + events.Span(prompt), 0},
 		{longer, "ask for capacity in " + zone + " first", 0},
 		{spot, "run on demand in the place of Spot", more},
 		{announced, "save when maintenance is announced: a crew and request_checkpoint, or autocheckpoint", 0},
@@ -105,6 +96,20 @@ func once(all []wait) (out []wait) {
 		}
 	}
 	return out
+}
+
+// unaskedFor is how long workloads waited, and nobody asked for what they had lost.
+func unaskedFor(losses []goodput.Loss) (sum time.Duration) {
+	var all []wait
+	for _, l := range losses {
+		if until := l.At.Add(time.Duration(l.Unasked * float64(time.Second))); l.Workload != "" && until.Sub(l.At) > prompt {
+			all = append(all, wait{l.Project + "/" + l.Workload, l.At.Add(prompt), until})
+		}
+	}
+	for _, w := range once(all) {
+		sum += w.to.Sub(w.from)
+	}
+	return sum
 }
 
 // longerThanIn is the zone in which slices came back soonest after somebody had asked for them, and how much longer that took in the others.
