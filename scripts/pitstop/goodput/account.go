@@ -123,7 +123,7 @@ func (a *Account) Add(e events.Entry) {
 		}
 	case e.Kind == events.KindLoss:
 		a.report.Elsewhere++
-		a.unsure[elsewhere(e.Subject)]++
+		a.unsure[leftOut(e.Subject)]++
 	}
 }
 

@@ -523,7 +523,7 @@ func TestNotices(t *testing.T) {
 
 // TestUnsure: the report names entries that it joins by their times alone, or to no loss.
 func TestUnsure(t *testing.T) {
-	const apart, restart = "of these matches, those of entries more than five minutes apart, where nothing else in the zone fits: 1", "restarts by Google that follow no loss in the record: 1."
+	const apart, restart = "of these, more than five minutes apart: 1", "restarts by Google that follow no loss in the record: 1."
 	for name, c := range map[string]struct {
 		record string
 		want   []string

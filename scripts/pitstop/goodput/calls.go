@@ -132,13 +132,13 @@ func (g *gap) counts(class reason.FailureClass) {
 func (a *Account) create(m *machine, c events.Call, who Agent) {
 	switch {
 	case c.Begins() && who.By == ByGoogle:
-		a.begins(m, m.queued, c.Order, who)
+		a.startCreation(m, m.queued, c.Order, who)
 	case c.Begins():
-		a.begins(m, "", c.Order, who) // it stands alone; what it was in may still be there
+		a.startCreation(m, "", c.Order, who) // it stands alone; what it was in may still be there
 	case a.now.Sub(m.created) > createTakes:
 		m.notice = nil // it is made anew, and no entry says when that began
 	}
-	m.is(c.Order)
+	m.orderedAs(c.Order)
 	if !ends(c) {
 		return
 	}
@@ -148,20 +148,20 @@ func (a *Account) create(m *machine, c events.Call, who Agent) {
 	a.up(m)
 }
 
-// begins notes that the creation of a slice begins, in a queued resource or alone. If one stood, it was lost before.
-func (a *Account) begins(m *machine, queued string, o events.Order, who Agent) {
+// startCreation notes that the creation of a slice begins, in a queued resource or alone. If one stood, it was lost before.
+func (a *Account) startCreation(m *machine, queued string, o events.Order, who Agent) {
 	if m.gap == nil && m.alive {
 		a.vanished(m)
 	}
 	m.queued = queued
-	m.is(o)
+	m.orderedAs(o)
 	a.ordered(m, who)
 	m.created, m.deleted, m.notice = a.now, time.Time{}, nil
 	a.forget(m)
 }
 
-// is notes what a creation ordered.
-func (m *machine) is(o events.Order) {
+// orderedAs notes what a creation ordered.
+func (m *machine) orderedAs(o events.Order) {
 	if o.Accelerator != "" {
 		m.accelerator, m.spot = o.Accelerator, o.Spot
 	}
@@ -173,7 +173,7 @@ func (a *Account) vanished(m *machine) {
 		a.merge(o, m)
 		return
 	}
-	a.begin(m, a.now, events.CauseUnknown)
+	a.openGap(m, a.now, events.CauseUnknown)
 	m.gap.unseen = true
 }
 
@@ -222,7 +222,7 @@ func (a *Account) up(m *machine) {
 		a.close(m, Back, a.now)
 	} else {
 		a.turn(m, a.now, stand{use: Boarding})
-		a.holds(m, time.Time{})
+		a.quotaIdleSince(m, time.Time{})
 	}
 	m.alive, m.deleted = true, time.Time{}
 }
@@ -261,14 +261,14 @@ func (a *Account) remove(m *machine, who Agent) {
 			a.report.Released++
 		}
 		a.takeDown(m, false)
-		a.holds(m, a.now)
+		a.quotaIdleSince(m, a.now)
 	default:
 		if g := m.lostBeside(); g != nil {
 			a.remember(m)
 			a.turn(m, a.now, stand{Capacity, g.Cause})
 			break
 		}
-		a.begin(m, a.now, events.CauseUnknown)
+		a.openGap(m, a.now, events.CauseUnknown)
 		m.gap.deleted, m.gap.DeletedBy = a.now, who.Principal
 	}
 	m.notice = nil // it is void with its incarnation
@@ -298,7 +298,7 @@ func (a *Account) enqueue(s events.Subject, o events.Order, machines []*machine,
 	}
 	a.queues[k] = &queue{Order: o, created: a.now}
 	for _, m := range machines {
-		a.begins(m, s.QueuedResource, o, who)
+		a.startCreation(m, s.QueuedResource, o, who)
 	}
 }
 
@@ -316,8 +316,8 @@ func (a *Account) dequeue(s events.Subject) {
 	}
 }
 
-// holds notes since when the queued resource of a slice holds quota for nothing; zero says that it holds a slice again.
-func (a *Account) holds(m *machine, nothing time.Time) {
+// quotaIdleSince notes since when the queued resource of a slice holds quota for nothing; zero says that it holds a slice again.
+func (a *Account) quotaIdleSince(m *machine, nothing time.Time) {
 	if q := a.queues[key{m.project, m.zone, m.queued}]; q != nil && (q.lost.IsZero() || nothing.IsZero()) {
 		q.lost = nothing
 	}

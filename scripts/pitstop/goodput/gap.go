@@ -34,8 +34,8 @@ func (g *gap) highest() (most int) {
 	return most
 }
 
-// loss notes that a machine, or one of its workers, is lost.
-func (a *Account) loss(m *machine, worker int, c events.Cause) {
+// wasThere notes what a loss shows of the time before: the slice was there.
+func (a *Account) wasThere(m *machine, worker int, c events.Cause) {
 	if m.created.After(m.deleted) {
 		a.replaces(m)
 	}
@@ -44,6 +44,11 @@ func (a *Account) loss(m *machine, worker int, c events.Cause) {
 			a.recreated(m, BackUnseen, a.now)
 		}
 	}
+}
+
+// loss notes that a machine, or one of its workers, is lost.
+func (a *Account) loss(m *machine, worker int, c events.Cause) {
+	a.wasThere(m, worker, c)
 	switch {
 	case m.gap != nil:
 	case m.explains(c, a.now):
@@ -52,7 +57,7 @@ func (a *Account) loss(m *machine, worker int, c events.Cause) {
 		o := a.twin(m, worker, c, together, noticedWithin)
 		switch {
 		case o == nil:
-			a.begin(m, a.now, c)
+			a.openGap(m, a.now, c)
 		case o.gap != nil && m.unnamed:
 			a.merge(m, o)
 			m = o
@@ -64,7 +69,7 @@ func (a *Account) loss(m *machine, worker int, c events.Cause) {
 		default:
 			a.belong(o, m)
 			a.takeDown(m, o.planned)
-			a.holds(m, a.now)
+			a.quotaIdleSince(m, a.now)
 			return
 		}
 	}
@@ -137,8 +142,8 @@ func (m *machine) explains(c events.Cause, now time.Time) bool {
 	return m.down(now) && (!m.planned || c == events.CauseGuest || c == events.CauseTerminated)
 }
 
-// holds reports whether a slice can have that worker.
-func (m *machine) holds(worker int) bool {
+// canHave reports whether a slice can have that worker.
+func (m *machine) canHave(worker int) bool {
 	shape, err := topology.Parse(m.accelerator)
 	return err != nil || worker < shape.Workers
 }
@@ -152,23 +157,13 @@ func (a *Account) twin(m *machine, worker int, c events.Cause, near, far time.Du
 	all := a.recent[!m.unnamed]
 	for _, r := range all[firstAt(all, a.now.Add(-far)):] {
 		o := r.machine
-		node, workers := m, o
-		if m.unnamed {
-			node, workers = o, m
+		if !r.stays() || !m.fits(o, worker) {
+			continue
 		}
-		if !r.stays() || o.project != m.project || o.zone != m.zone || node.group != "" {
-			continue // a node with a group has other workers
-		}
-		highest := worker
-		if workers.gap != nil {
-			highest = workers.gap.highest()
-		}
-		g, ago := o.gap, a.now.Sub(o.ended())
-		switch {
-		case !node.holds(highest), g != nil && o.unnamed && g.At.Before(m.created), g != nil && !o.unnamed && len(g.lost) > 0:
+		switch g, ago := o.gap, a.now.Sub(r.at); {
 		case g != nil && ago <= near:
 			return o
-		case g != nil && ago <= far && agree(g.Cause, c):
+		case g != nil && agree(g.Cause, c):
 			several = several || only != nil && only != o
 			only = o
 		case g == nil && taken == nil && ago <= together && o.explains(c, a.now) && (vague(c) || c == events.CauseGuest): // no other end comes of an order
@@ -179,6 +174,24 @@ func (a *Account) twin(m *machine, worker int, c events.Cause, near, far time.Du
 		return only
 	}
 	return taken
+}
+
+// fits reports whether of two machines one may be a node, and the other its workers.
+func (m *machine) fits(o *machine, worker int) bool {
+	node, workers := m, o
+	if m.unnamed {
+		node, workers = o, m
+	}
+	if o.project != m.project || o.zone != m.zone || node.group != "" {
+		return false // a node with a group has other workers
+	}
+	if g := o.gap; g != nil && (o.unnamed && g.At.Before(m.created) || !o.unnamed && len(g.lost) > 0) {
+		return false
+	}
+	if workers.gap != nil {
+		worker = workers.gap.highest()
+	}
+	return node.canHave(worker)
 }
 
 // belong makes workers those of a node, as they most likely are.
@@ -242,8 +255,8 @@ func (a *Account) forget(m *machine) {
 	}
 }
 
-// begin begins a gap.
-func (a *Account) begin(m *machine, at time.Time, c events.Cause) {
+// openGap notes that a loss begins.
+func (a *Account) openGap(m *machine, at time.Time, c events.Cause) {
 	a.stops(m, &gap{
 		lost: map[int]bool{}, terminated: map[int]time.Time{}, notice: m.notice.known(),
 		Loss: Loss{At: at, Cause: c, Project: m.project, Zone: m.zone, Slice: m.name, Accelerator: m.accelerator},
@@ -259,7 +272,7 @@ func (a *Account) stops(m *machine, g *gap) {
 		m.stand.use = Unknown // its crew never spoke
 	}
 	a.turn(m, g.At, standing(g.Cause))
-	a.holds(m, g.At)
+	a.quotaIdleSince(m, g.At)
 }
 
 // standing is how a slice stands that was lost for a cause: Google itself brings some back.
@@ -280,7 +293,7 @@ func (a *Account) limit(m *machine) {
 	if m.gap == nil && !m.down(a.now) {
 		a.report.RunTimeLimits++
 		a.takeDown(m, true)
-		a.holds(m, a.now)
+		a.quotaIdleSince(m, a.now)
 	}
 }
 
@@ -339,10 +352,10 @@ func (a *Account) close(m *machine, o Outcome, at time.Time) {
 		if m.in != nil && m.in.phase == silent {
 			a.mended(m.in, at)
 		}
-		a.holds(m, time.Time{})
+		a.quotaIdleSince(m, time.Time{})
 		l.RecreatedBy, l.Principal = g.by.By, g.by.Principal
 		sum(a.byAgent, g.by).add(l)
-		m.notice.isOver(l.Announced && m.notice.is(g.notice), at)
+		m.notice.isOver(l.Announced && m.notice.sameWindow(g.notice), at)
 	}
 	m.gap, m.back = nil, at
 	a.report.Total.add(l)

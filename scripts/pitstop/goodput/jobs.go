@@ -149,7 +149,7 @@ func (a *Account) failed(s events.Subject) bool {
 	}
 	if f != nil {
 		f.took = true
-		a.begin(m, f.at, f.cause)
+		a.openGap(m, f.at, f.cause)
 		m.gap.notice, m.gap.MatchedByTime = f.notice, true
 		a.unsure[failedWith]++
 		if f.counted {
@@ -160,7 +160,7 @@ func (a *Account) failed(s events.Subject) bool {
 		}
 		return true
 	}
-	a.begin(m, a.now, events.CauseUnknown)
+	a.openGap(m, a.now, events.CauseUnknown)
 	a.unsure[failedAlone]++
 	return true
 }
@@ -206,7 +206,7 @@ func (a *Account) changed(m *machine, c events.Call, act events.Act, whole bool,
 	case events.ActCreated:
 		m.alive = false // no two Jobs have one name at a time, so the one before was gone
 		if whole {
-			m.is(c.Order)
+			m.orderedAs(c.Order)
 			a.ordered(m, who)
 			return
 		}

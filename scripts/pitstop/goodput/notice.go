@@ -30,8 +30,8 @@ func (n *notice) another(window, now time.Time) bool {
 	return !n.end.IsZero() && window.After(n.end) && (n.began || n.met || now.After(n.end.Add(aside)))
 }
 
-// is reports whether two notices are of one window.
-func (n *notice) is(o *notice) bool { return n != nil && n.first.Equal(o.first) }
+// sameWindow reports whether two notices are of one window.
+func (n *notice) sameWindow(o *notice) bool { return n != nil && n.first.Equal(o.first) }
 
 // isOver notes that the slice is back, and whether that was from the announced maintenance.
 func (n *notice) isOver(met bool, now time.Time) {

@@ -35,8 +35,8 @@ var doubtTexts = [doubts]string{
 	notTold:      "losses that only workers tell of, and Google restarted none of them: %s. A recreated TPU has new workers, so no entry says when it was back",
 	backUnseen:   "TPUs that were back at a time that no entry names: %s. Later they were lost or created again, so they were there in between",
 	notBack:      "TPUs that were not back under their names when the record ended: %s. Others may have replaced them",
-	matched:      "matches of workers to a node because both were lost or taken down at the same time in the same zone: %s",
-	apart:        "of these matches, those of entries more than five minutes apart, where nothing else in the zone fits: %s",
+	matched:      "matches of workers to a node by time and zone alone: %s",
+	apart:        "of these, more than five minutes apart: %s",
 	restarts:     "restarts by Google that follow no loss in the record: %s. The entries of the losses are missing, or they are older",
 	plainVM:      "losses of plain VMs, instances of Compute Engine that are no TPUs: %s. They are not in this report",
 	ofGKE:        "losses of machines of GKE with which no Job is known to have failed: %s. They are not in this report",
@@ -49,8 +49,8 @@ var doubtTexts = [doubts]string{
 	causeUnknown: "losses that have no entry of their own: %s. Somebody deleted or recreated the TPU",
 }
 
-// elsewhere is what a loss is of that the account leaves out.
-func elsewhere(s events.Subject) doubt {
+// leftOut is what a loss is of that the account leaves out.
+func leftOut(s events.Subject) doubt {
 	switch platform := s.Platform(); {
 	case platform == events.PlatformGKE:
 		return ofGKE
