@@ -130,7 +130,8 @@ type workload struct {
 	slices map[string]*machine
 	// since is the end of what is in the account.
 	since time.Time
-	// cause is why it last stood still, and broken the interruption that has not ended. In it the workload was stopped for the time rested.
+	// cause is why it last stood still, and broken the interruption that has not ended. For the time rested of it the
+	// workload was stopped, or nothing is known.
 	cause  events.Cause
 	broken *Interruption
 	rested time.Duration
@@ -258,7 +259,7 @@ func (a *Account) spend(w *workload, at time.Time, use Use, cause events.Cause) 
 	for _, s := range w.slices {
 		spent.Chips += time.Duration(a.chips(s.accelerator)) * spent.Time
 	}
-	if w.since = at; use == Stopped {
+	if w.since = at; use == Stopped || use == Unknown {
 		w.rested += spent.Time
 	}
 	w.add(kind, spent)

@@ -325,9 +325,9 @@ func (d *diary) calls(minute float64, method, node, principal string) {
 	d.add(minute, node, events.Entry{Kind: events.KindCall, Call: events.Call{Method: method, Principal: principal, Order: events.Order{Accelerator: "v5litepod-16", Spot: true}}})
 }
 
-// queues is the creation of a queued resource with nodes.
-func (d *diary) queues(minute float64, name string, nodes ...string) {
-	d.Add(events.Entry{Kind: events.KindCall, Time: d.at(minute), Subject: events.Subject{Project: project, Zone: zone, QueuedResource: name}, Call: events.Call{
+// queues is the creation of the queued resource q with nodes.
+func (d *diary) queues(minute float64, nodes ...string) {
+	d.Add(events.Entry{Kind: events.KindCall, Time: d.at(minute), Subject: events.Subject{Project: project, Zone: zone, QueuedResource: "q"}, Call: events.Call{
 		Method: "CreateQueuedResource", Principal: us, Order: events.Order{Accelerator: "v5litepod-16", Nodes: nodes},
 	}})
 }
@@ -390,7 +390,7 @@ func TestAnOwnerWhoMakesALostSliceAgainStopsNothing(t *testing.T) {
 func TestALateLineOfAnotherSliceStartsNoAttempt(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		d := newDiary()
-		d.queues(0, "q", "n0", "n1")
+		d.queues(0, "n0", "n1")
 		for _, n := range []string{"n0", "n1"} {
 			d.tells(9, n, events.ReportStarted, 1, 0, 0, 0, 0)
 		}
@@ -418,7 +418,7 @@ func TestALateLineOfAnotherSliceStartsNoAttempt(t *testing.T) {
 // TestASilentSliceIsFollowedNoMore: the crew that was followed writes no line any more, and the other one tells that the training goes on.
 func TestASilentSliceIsFollowedNoMore(t *testing.T) {
 	d := newDiary()
-	d.queues(0, "q", "n0", "n1")
+	d.queues(0, "n0", "n1")
 	for m := 10.0; m <= 120; m += 5 {
 		if m <= 30 {
 			d.tells(m, "n0", events.ReportProgress, 1, int64(m-9), 1, 10, 0)
@@ -490,11 +490,11 @@ func TestASaveOnRequestIsNoHabit(t *testing.T) {
 // TestTheNodesOfAFormerQueuedResourceAreGone: it is made again with others.
 func TestTheNodesOfAFormerQueuedResourceAreGone(t *testing.T) {
 	d := newDiary()
-	d.queues(0, "q", "n0", "n1")
+	d.queues(0, "n0", "n1")
 	d.trains(10, 60, "n0", 1, 0)
 	d.trains(10, 60, "n1", 1, 0)
 	d.Add(events.Entry{Kind: events.KindCall, Time: d.at(70), Subject: events.Subject{Project: project, Zone: zone, QueuedResource: "q"}, Call: events.Call{Method: "DeleteQueuedResource", Principal: ann}})
-	d.queues(80, "q", "m0", "m1")
+	d.queues(80, "m0", "m1")
 	d.trains(90, 200, "m0", 2, 50)
 	d.trains(90, 200, "m1", 2, 50)
 	r := d.Report()
@@ -506,5 +506,19 @@ func TestTheNodesOfAFormerQueuedResourceAreGone(t *testing.T) {
 		if n.Chips != 32*n.Time {
 			t.Errorf("%+v: %v of all chips in %v", k, n.Chips, n.Time)
 		}
+	}
+}
+
+// TestAnInterruptionEndsWhereNothingIsKnown: a loss that one request could not mend, and that nobody asks for again.
+func TestAnInterruptionEndsWhereNothingIsKnown(t *testing.T) {
+	d := newDiary()
+	d.calls(0, "CreateNode", "n", ann)
+	d.trains(5, 100, "n", 1, 0)
+	d.loses(101, "n")
+	d.add(103, "n", events.Entry{Kind: events.KindCall, Call: events.Call{Method: "CreateNode", Principal: ann, Code: 8, Message: "There is no more capacity in the zone"}})
+	d.calls(6000, "CreateNode", "m", ann)
+	r := d.Report()
+	if len(r.Interruptions) != 1 || r.Interruptions[0].Away > 70*time.Minute || !r.Interruptions[0].To.IsZero() {
+		t.Errorf("interruptions %+v", r.Interruptions)
 	}
 }
