@@ -68,6 +68,15 @@ func TestNoSeedBreaksARule(t *testing.T) {
 	}
 }
 
+// TestAWatchedIncidentAnswersForNothingOfTheOneBefore plays a night in which a policy allows nothing any more while an order waits. The next incident
+// is only watched from its opening, and made nothing.
+func TestAWatchedIncidentAnswersForNothingOfTheOneBefore(t *testing.T) {
+	t.Parallel()
+	for _, v := range simulate(t, simulation(t, 131, "heavy", 1)).Violations {
+		t.Errorf("%s: %s %s (%s)", v.Rule, v.Workload, v.Text, v.At.Format(time.DateTime))
+	}
+}
+
 // TestTheSameSeedMakesTheSameRun compares whole reports, with everything that went wrong and the story, byte by byte.
 func TestTheSameSeedMakesTheSameRun(t *testing.T) {
 	run := func() string {

@@ -32,7 +32,7 @@ func (d *diagnosis) cleanUp() *Step {
 		}
 	}
 	switch {
-	case s.Wants == nil && !d.leavesBehind(*d.in.Ending):
+	case s.Wants == nil && !d.leavesBehind(*d.in.Ending), d.watchOnly() && !d.in.hasMade(): // people were told of what others left
 		return ends(*d.in.Ending)
 	case s.Wants != nil && d.watchOnly():
 		return escalate(reason.CodePolicyNo, story.UnderSwitch.With(s.Why.String(), d.w.Forbids("", policy.No, d.p)), story.DeleteLabelled.With(d.in.ID))
