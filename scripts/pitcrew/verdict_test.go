@@ -118,7 +118,10 @@ func inOutage(t testing.TB, flags ...string) (*outage, *crewProcess, string) {
 	h := httptest.NewServer(o)
 	t.Cleanup(h.Close)
 	log, done := t.TempDir(), filepath.Join(t.TempDir(), "done")
-	where := []string{"--checkpoint-dir=gs://" + o.bucket + "/run", "--storage-endpoint=" + h.URL + "/storage/v1/"}
+	where := []string{
+		"--checkpoint-dir=gs://" + o.bucket + "/run", "--storage-endpoint=" + h.URL + "/storage/v1/",
+		"--lease-unread=1m", "--lease-take-over=2m", // the training ends by itself, however slow the machine is
+	}
 	p := launch(t, slices.Concat(where, aSlice, flags), train(t, "-log="+log, "-done="+done))
 	journal(t, log, "began", 1)
 	o.away.Store(true)
