@@ -32,7 +32,7 @@ func (d *diagnosis) leaveToOwner() *Step {
 	return nil
 }
 
-// ownersDoing says what its owner did to a slot, so that it is theirs: they deleted it or took it over, or they stopped it; nothing where it is not.
+// ownersDoing says how its owner took a slot out of Pitstop's hands: they deleted it, took it over or stopped it. It is empty for any other slot.
 func (s *slot) ownersDoing() story.Reason {
 	switch {
 	case !s.Released.IsZero():

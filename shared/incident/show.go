@@ -218,8 +218,8 @@ func (w Workload) ShownIncident(in Incident, now time.Time) view.Incident {
 	return v
 }
 
-// addLines adds the story. What was only watched is told with what would have been called, the last wait for capacity with what came of it so far,
-// and the end with its cost.
+// addLines adds the story. An incident that was only watched names the calls that Pitstop would have made. The last wait for capacity says what
+// came of it so far, and the end has the cost.
 func (w *Workload) addLines(v *view.Incident, in Incident, now time.Time) {
 	would := strings.Join(v.WouldHave(), "; ")
 	lacked := lastOf(in.Lines, story.AwaitCapacity)

@@ -179,7 +179,8 @@ type Reached struct {
 	Least, Likely, Most float64
 }
 
-// NewCurve is what each time between two saves would reach by what is known of a training's losses, around the one in use and the best one.
+// NewCurve draws the goodput that each time between two saves would reach, by the record of a training's losses. It goes from below the time in
+// use and the best one to beyond both.
 func NewCurve(name, title string, r interval.Record, best time.Duration) Curve {
 	const by = 1.15 // each time is so many times longer than the one before
 	c := Curve{Name: name, Title: title, Here: r.Every, Best: best}

@@ -372,8 +372,8 @@ func TestTheAccountOfWhatCrewsTell(t *testing.T) {
 	right, worst := 0, map[goodput.Use]float64{}
 	t.Cleanup(func() {
 		t.Logf("%d of %d are right; off at worst, in points: %v", right, n, worst)
-		if 10*right < 9*n { // of 60 that were played once, 58 were right
-			t.Error("want nine of ten")
+		if 100*right < 95*n {
+			t.Error("want 95 percent of them")
 		}
 	})
 	var mu sync.Mutex
